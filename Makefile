@@ -1,0 +1,93 @@
+# One make, no recursion. Each folder's build.mk adds to the lists below.
+#
+#   LIB    library sources, linked into build/libskua.a (every program links it)
+#   PROGS  programs; for each one NAME_SRC lists its own sources (main and friends), NAME_LIBS extra -l flags
+#   UNIT   Criterion test sources, one binary each        FUZZ   libFuzzer targets, one binary each
+#   LINT_*, GEN_* see tools/build.mk
+#
+# VARIANT selects flags and the object folder: release (default), debug, asan, tsan, fuzz.
+
+VARIANT ?= release
+O       := build$(if $(filter-out release,$(VARIANT)),/$(VARIANT))
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+PKGS    := libxdp libbpf liburcu-qsbr jansson yaml-0.1 libcrypto libseccomp libcap libsystemd
+ARCH    := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/')
+
+CPPFLAGS += -I. -Ifastpath -I$(O)/gen -D_GNU_SOURCE
+WARN     := -Wall -Wextra -Wshadow -Werror
+CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+CFLAGS_debug   := -O1 -g -DSKUA_DEBUG=1
+CFLAGS_asan    := -O1 -g -DSKUA_DEBUG=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g -DSKUA_DEBUG=1 -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g -DSKUA_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDFLAGS_release := -Wl,-z,relro,-z,now
+LDFLAGS_asan    := -fsanitize=address,undefined
+LDFLAGS_tsan    := -fsanitize=thread
+LDFLAGS_fuzz    := -fsanitize=address,undefined
+ifeq ($(VARIANT),fuzz)
+CC := $(CLANG)
+endif
+CFLAGS  += -std=gnu17 $(WARN) -fPIE -pthread $(CFLAGS_$(VARIANT)) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LDFLAGS += -pie -pthread $(LDFLAGS_$(VARIANT))
+LDLIBS  := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+JEMALLOC := $(if $(filter release,$(VARIANT)),-ljemalloc)
+
+LIB   :=
+PROGS :=
+UNIT  :=
+FUZZ  :=
+.DEFAULT_GOAL := all
+ROOMS := bpf fastpath/base fastpath/dns fastpath/table fastpath/answer fastpath/xdp slowpath config tools tests bench
+include $(foreach r,$(ROOMS),$(r)/build.mk)
+
+obj      = $(patsubst %.c,$(O)/obj/%.o,$(1))
+LIB_OBJ := $(call obj,$(LIB))
+LIBSKUA := $(O)/libskua.a
+PROG_BIN := $(addprefix $(O)/,$(PROGS))
+UNIT_BIN := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(UNIT))
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(FUZZ))
+
+.PHONY: all check check-long check-zerocopy bench install format lint fuzz help clean unit
+all: $(PROG_BIN) ## build every program into build/
+
+$(O)/obj/%.o: %.c $(GEN_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(LIBSKUA): $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+define PROG_RULE
+$(O)/$(1): $(call obj,$($(1)_SRC)) $(LIBSKUA)
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$($(1)_LIBS) $$(JEMALLOC)
+endef
+$(foreach p,$(PROGS),$(eval $(call PROG_RULE,$(p))))
+
+# The archive stands last: a test that includes a .c file overrides that member.
+$(O)/tests/unit/%: $(O)/obj/tests/unit/%.o $(LIBSKUA)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcriterion
+
+$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(LIBSKUA)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+unit: $(UNIT_BIN) ## build and run the unit tests of this VARIANT
+	@for t in $(UNIT_BIN); do echo "== $$t"; $$t || exit 1; done
+
+clean: ## remove everything that was built
+	rm -rf build
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort -u | expand -t 18
+
+.SECONDARY:
+-include $(shell find $(O)/obj -name '*.d' 2>/dev/null)

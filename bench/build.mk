@@ -1,0 +1,1 @@
+# bench: see the lists in the Makefile

@@ -1,0 +1,1 @@
+# bpf: see the lists in the Makefile

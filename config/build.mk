@@ -1,0 +1,1 @@
+# config: see the lists in the Makefile

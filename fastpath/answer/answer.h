@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h: the one function that turns a query into a response, for every transport.
+ *
+ * Contract   Pure work over the caller's memory: no I/O, no lock, no allocation, no clock, no global. Time is in the thread context.
+ * In place   The response replaces the query in query->msg: the question stays where it is, byte for byte (its letter case
+ *            is kept), everything behind it is overwritten. msg must have room for capacity_bytes.
+ * Batches    Call answer_prepare for each message of a batch, then answer_prefetch for each, then answer_finish for each:
+ *            the cache misses of a batch overlap. answer() does the three for one message.
+ * Hot        Budget: 700 instructions for a zone hit (bench/micro counts them). */
+#pragma once
+#include "base/base.h"
+#include "dns/name.h"
+#include "table/counters.h"
+#include "table/snapshot.h"
+
+enum answer_verdict {
+	ANSWER_SEND,             /* response_bytes of msg are the response */
+	ANSWER_SEND_AND_REFRESH, /* the same, and the resolver should refresh the entry (with the cache) */
+	ANSWER_MISS,             /* the resolver must answer: question, hash, flags are in the query (with the cache) */
+	ANSWER_DROP,             /* say nothing; counted */
+};
+enum answer_transport { TRANSPORT_UDP, TRANSPORT_TCP };
+
+/* Where it came from: for cookies, access and limits. IPv4 is stored in the first 4 octets, the rest zero. */
+struct answer_client { uint8_t address[16]; uint16_t port; uint8_t family; /* 4 or 6 */ uint8_t transport; };
+
+struct answer_query {
+	/* in */
+	uint8_t *msg;
+	uint32_t query_bytes;
+	uint32_t capacity_bytes;     /* room in msg; a response never exceeds it; at least 512 */
+	struct answer_client client;
+	/* out */
+	uint32_t response_bytes;
+	uint16_t rcode;              /* extended, for counters and the log */
+	/* answer_prepare's results, for answer_finish and for MISS */
+	uint8_t state_;
+	uint8_t label_count;         /* of the question's name */
+	bool has_edns, is_do, is_cookie_present;
+	uint8_t cookie_state;        /* enum cookie_state (answer/cookie.h) */
+	uint16_t qtype, qclass, flags; /* flags: header word of the query */
+	uint16_t edns_payload_bytes, edns_extended_rcode;
+	uint16_t question_end;       /* offset behind the question */
+	int16_t ede;                 /* enum ede_code */
+	uint8_t edns_options;        /* ANSWER_OPT_ asked for */
+	uint8_t name_bytes;
+	uint8_t cookie[24];          /* client cookie, then the server cookie that goes into the response */
+	uint64_t name_hash;
+	const struct zone_view *zone;
+	uint8_t zone_label;          /* index of the apex's first label in the question's name */
+	uint8_t lower[NAME_MAX_BYTES + 33];          /* lower-cased name; padded so that wide loads may read on */
+	uint8_t label_offset[NAME_MAX_LABELS + 1];
+};
+enum { ANSWER_OPT_NSID = 1, ANSWER_OPT_KEEPALIVE = 2 };
+
+/* One per serving thread; the caller updates the clock before each batch. */
+struct answer_thread {
+	struct counter_block *counters;
+	int64_t wall_s;
+};
+
+HOT void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);
+HOT void answer_prefetch(const struct snapshot *s, struct answer_query *q);
+MUST_USE HOT enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);
+MUST_USE HOT enum answer_verdict answer(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);

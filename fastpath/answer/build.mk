@@ -1,0 +1,1 @@
+# fastpath/answer: see the lists in the Makefile

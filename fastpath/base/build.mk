@@ -1,0 +1,2 @@
+# fastpath/base: see the lists in the Makefile
+LIB += fastpath/base/base.c

@@ -1,0 +1,1 @@
+# fastpath/dns: see the lists in the Makefile

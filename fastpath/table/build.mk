@@ -1,0 +1,1 @@
+# fastpath/table: see the lists in the Makefile

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* counters.h: counters and heartbeats, one block per thread, in a memfd that `skua run` makes and every process maps.
+ *
+ * Writer     Only the thread that owns a block, by plain relaxed stores; a block is cache-line aligned and shared with no one.
+ * Readers    The supervisor, `skua status`, mgmt: read-only mappings, relaxed loads, sums may be a moment apart.
+ * Memory     Sized for COUNTER_MAX_THREADS when made, sealed against resizing. To add a counter: one line in COUNTERS. */
+#pragma once
+#include "base/base.h"
+
+#define COUNTERS_MAGIC 0x434b5653u
+#define COUNTERS_VERSION 1u
+#define COUNTER_MAX_THREADS 256u
+
+/* X(enum, name in metrics and JSON, help). Totals since the block's process started; never reset. */
+#define COUNTERS(X) \
+	X(QUERIES, "queries", "messages taken for answering") \
+	X(ANSWERS, "answers", "responses handed to the transport") \
+	X(NOERROR, "noerror", "responses by rcode: NOERROR") \
+	X(FORMERR, "formerr", "responses by rcode: FORMERR") \
+	X(SERVFAIL, "servfail", "responses by rcode: SERVFAIL") \
+	X(NXDOMAIN, "nxdomain", "responses by rcode: NXDOMAIN") \
+	X(NOTIMP, "notimp", "responses by rcode: NOTIMP") \
+	X(REFUSED, "refused", "responses by rcode: REFUSED") \
+	X(RCODE_OTHER, "rcode_other", "responses with another rcode") \
+	X(TRUNCATED, "truncated", "responses with TC set") \
+	X(MISSES, "misses", "questions that need the resolver") \
+	X(DROP_SHORT, "drop_short", "messages shorter than a DNS header") \
+	X(DROP_RESPONSE, "drop_response", "messages with QR set") \
+	X(DROP_MARTIAN, "drop_martian", "queries from an impossible source: port 0, our own address, multicast") \
+	X(DROP_MALFORMED, "drop_malformed", "messages too damaged to deserve FORMERR") \
+	X(EDNS, "edns", "queries with EDNS") \
+	X(EDNS_DO, "edns_do", "queries with the DO bit") \
+	X(COOKIE_GOOD, "cookie_good", "queries with a valid server cookie") \
+	X(COOKIE_BAD, "cookie_bad", "queries with a server cookie that is wrong or too old") \
+	X(ZONE_EXPIRED, "zone_expired", "queries for a zone past its serve-until time") \
+	X(RX, "rx_frames", "AF_XDP: frames received") \
+	X(TX, "tx_frames", "AF_XDP: frames sent") \
+	X(TX_FULL, "tx_full", "AF_XDP: answers dropped since the TX ring was full") \
+	X(TX_KICK, "tx_kicks", "AF_XDP: sendto calls") \
+	X(TX_ERROR, "tx_errors", "AF_XDP: sendto calls that failed other than for try-again") \
+	X(FRAME_BAD, "frame_bad", "AF_XDP: frames that the header checks refused") \
+	X(FRAME_LOST, "frame_lost", "AF_XDP: frames missing from the accounting") \
+	X(RX_WAKEUP, "rx_wakeups", "AF_XDP: poll calls") \
+	X(XDP_RX_DROPPED, "xdp_rx_dropped", "XDP_STATISTICS rx_dropped") \
+	X(XDP_RX_INVALID, "xdp_rx_invalid_descs", "XDP_STATISTICS rx_invalid_descs") \
+	X(XDP_TX_INVALID, "xdp_tx_invalid_descs", "XDP_STATISTICS tx_invalid_descs") \
+	X(XDP_RX_RING_FULL, "xdp_rx_ring_full", "XDP_STATISTICS rx_ring_full") \
+	X(XDP_FILL_EMPTY, "xdp_rx_fill_ring_empty_descs", "XDP_STATISTICS rx_fill_ring_empty_descs") \
+	X(XDP_TX_EMPTY, "xdp_tx_ring_empty_descs", "XDP_STATISTICS tx_ring_empty_descs") \
+	X(UDP_RX, "udp_received", "sockets: UDP messages received") \
+	X(UDP_TX, "udp_sent", "sockets: UDP messages sent") \
+	X(UDP_TX_ERROR, "udp_send_errors", "sockets: UDP messages that could not be sent") \
+	X(TCP_ACCEPTED, "tcp_accepted", "TCP connections accepted") \
+	X(TCP_REFUSED, "tcp_refused", "TCP connections closed at once: a limit was reached") \
+	X(TCP_CLOSED, "tcp_closed", "TCP connections closed") \
+	X(TCP_TIMEOUT, "tcp_timeouts", "TCP connections closed for being idle or slow") \
+	X(TCP_QUERIES, "tcp_queries", "queries over TCP")
+
+enum counter {
+#define X(e, name, help) C_##e,
+	COUNTERS(X)
+#undef X
+	C_COUNT_
+};
+enum counter_role { COUNTER_UNUSED, COUNTER_XDP, COUNTER_UDP, COUNTER_TCP, COUNTER_OTHER };
+
+struct counter_block {
+	alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, stored at least every 50 ms by a serving thread; 0: not serving */
+	_Atomic uint32_t role;          /* enum counter_role; stored last when the block is set up */
+	uint32_t cpu, ifindex, queue;   /* XDP: which queue. Others: 0 */
+	_Atomic uint64_t generation;    /* of the snapshot that the thread last used */
+	alignas(CACHE_LINE) _Atomic uint64_t value[C_COUNT_];
+};
+struct counters {
+	uint32_t magic, version;
+	uint64_t size_bytes;
+	uint32_t block_bytes, block_count, counter_count, pid;
+	alignas(CACHE_LINE) struct counter_block block[];
+};
+
+ALWAYS_INLINE void counter_add(struct counter_block *b, enum counter c, uint64_t n)
+{
+	/* One writer: no read-modify-write needed. */
+	atomic_store_explicit(&b->value[c], atomic_load_explicit(&b->value[c], memory_order_relaxed) + n, memory_order_relaxed);
+}
+ALWAYS_INLINE void counter_set(struct counter_block *b, enum counter c, uint64_t v)
+{
+	atomic_store_explicit(&b->value[c], v, memory_order_relaxed);
+}
+ALWAYS_INLINE uint64_t counter_get(const struct counter_block *b, enum counter c)
+{
+	return atomic_load_explicit((_Atomic uint64_t *)&b->value[c], memory_order_relaxed);
+}
+
+const char *counter_name(enum counter c);
+const char *counter_help(enum counter c);
+/* Makes the memfd (sealed against resizing, all pages allocated); *fd is the caller's. */
+MUST_USE enum err counters_create(int *fd, const char *label);
+/* Maps it; writable for its process, read-only otherwise. Checks magic, version, sizes. */
+MUST_USE enum err counters_attach(struct counters **out, int fd, bool writable);
+void counters_detach(struct counters *c);
+/* Zeroes all blocks: at the start of a process, before its threads. */
+void counters_reset(struct counters *c, uint32_t pid);
+/* Sum of one counter over the blocks of a role (COUNTER_UNUSED: all). */
+uint64_t counters_sum(const struct counters *c, enum counter_role role, enum counter which);

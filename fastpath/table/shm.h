@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm.h: memfds: made whole (a hole or a truncation would be a SIGBUS in a reader), sealed, mapped. */
+#pragma once
+#include "base/base.h"
+
+/* A memfd of exactly size_bytes with every page allocated (ERR_NOSPACE/ERR_NOMEM if they can't be), sealed against
+ * shrinking and growing. Close-on-exec. *fd is the caller's. */
+MUST_USE enum err shm_create(int *fd, const char *label, size_t size_bytes);
+/* Adds F_SEAL_WRITE and F_SEAL_SEAL: no writable mapping may exist any more. */
+MUST_USE enum err shm_seal(int fd);
+/* Whether fd is a memfd that can neither be resized nor (if `write`) written. */
+bool shm_is_sealed(int fd, bool write);
+/* Maps all of fd, populated. *size_bytes from fstat. */
+MUST_USE enum err shm_map(const void **out, size_t *size_bytes, int fd);
+MUST_USE enum err shm_map_writable(void **out, size_t *size_bytes, int fd);
+void shm_unmap(const void *map, size_t size_bytes);

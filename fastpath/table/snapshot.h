@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot.h: what one answer sees: zones and settings of one generation. Read-only, swapped whole.
+ *
+ * The answering process's control thread builds one and publishes it through snapshot_holder (liburcu QSBR); serving threads
+ * take the pointer once per batch between quiescent states and hand it to answer() as an argument. */
+#pragma once
+#include "base/base.h"
+#include "table/settings.h"
+#include "table/zone_set.h"
+
+struct snapshot {
+	const struct zone_set *zones;   /* owned */
+	struct settings settings;
+	uint64_t generation;            /* zone_set_generation(zones) */
+};
+
+/* Takes zones. ERR_NOMEM leaves it the caller's. */
+MUST_USE enum err snapshot_create(struct snapshot **out, struct zone_set *take_zones, const struct settings *settings);
+void snapshot_destroy(struct snapshot *s);
+
+struct snapshot_holder { struct snapshot *current_; };
+/* Control thread only: swaps, waits for the grace period, destroys the old one. */
+void snapshot_publish(struct snapshot_holder *h, struct snapshot *take);
+/* Serving threads: register once; then per batch snapshot_acquire ... snapshot_quiescent; offline around anything that sleeps. */
+void snapshot_thread_register(void);
+void snapshot_thread_unregister(void);
+const struct snapshot *snapshot_acquire(const struct snapshot_holder *h);
+void snapshot_quiescent(void);
+void snapshot_offline(void);
+void snapshot_online(void);

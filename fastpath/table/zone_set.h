@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zone_set.h: all zones of a server: a map from name to zone, over segments of shared memory that hold zone images.
+ *
+ * Layout     A *segment* is a sealed memfd: struct segment_header, then images, each 8-byte aligned. Small zones share
+ *            segments, so mappings do not grow with zones. The *map* is a sealed memfd of its own: struct zone_map, slots and entries;
+ *            entries name segments by id. A change of one zone makes one new segment (or none) and a new map.
+ * Trust      Attached read-only; verified whole once (sealed memory cannot change afterwards). Nothing else is believed.
+ * Views      One map per view comes with F09; the map carries a view id, 0 now. */
+#pragma once
+#include "base/base.h"
+#include "table/zone_image.h"
+
+#define SEGMENT_MAGIC 0x534b5653u
+#define SEGMENT_VERSION 1u
+#define ZONE_MAP_MAGIC 0x4d4b5653u
+#define ZONE_MAP_VERSION 1u
+#define ZONE_SET_MAX_SEGMENTS 4096u
+
+struct segment_header { uint32_t magic, version; uint64_t size_bytes; uint32_t id, reserved; };
+
+struct zone_map_entry {              /* followed by the lower-cased name, padded to 8 */
+	uint64_t hash;
+	uint32_t segment[1 + ZONE_MAX_DELTAS];   /* id; [0] is the base's, the others' deltas newest first */
+	uint32_t delta_count;
+	zone_ref image[1 + ZONE_MAX_DELTAS];     /* offset / 8 in that segment */
+	uint8_t name_bytes, labels;
+	uint8_t reserved[2];
+	int64_t serve_until_s;
+};
+struct zone_map {
+	uint32_t magic, version;
+	uint64_t size_bytes;
+	uint64_t generation;         /* grows with every publication */
+	uint32_t view, zone_count;
+	uint32_t slot_mask, max_probe;
+	zone_ref slots;              /* struct zone_slot[]; node = ref of a zone_map_entry in this map */
+	uint32_t reserved;
+	uint64_t label_counts[2];    /* bit n: some zone's name has n labels; searches skip the other suffixes */
+};
+
+/* --- the writer (slowpath) ------------------------------------------------------------------------------------------ */
+struct zone_map_build;
+MUST_USE enum err zone_map_build_create(struct zone_map_build **out, uint64_t generation);
+MUST_USE enum err zone_map_build_add(struct zone_map_build *b, const uint8_t *name, uint32_t segment, uint64_t offset_bytes, int64_t serve_until_s);
+size_t zone_map_build_bytes(const struct zone_map_build *b);
+/* out: zeroed, 8-byte aligned, zone_map_build_bytes long. */
+MUST_USE enum err zone_map_build_finish(struct zone_map_build *b, void *out);
+void zone_map_build_destroy(struct zone_map_build *b);
+
+/* --- the reader --------------------------------------------------------------------------------------------------- */
+/* Process-local: what a snapshot points to. Immutable after zone_set_attach; zone_set_release drops its references. */
+struct zone_set;
+struct segment;                      /* a mapped, verified segment, reference-counted, shared by successive sets */
+
+/* Maps fd (populated, read-only), checks seals (SHRINK, GROW, WRITE), header and every image in it. Takes nothing: fd stays the caller's.
+ * ERR_DENIED if it is not sealed, ERR_CORRUPT with *why. */
+MUST_USE enum err segment_attach(struct segment **out, int fd, const char **why);
+void segment_get(struct segment *s);
+void segment_put(struct segment *s);
+uint32_t segment_id(const struct segment *s);
+uint64_t segment_bytes(const struct segment *s);
+
+/* Maps the map in fd, verifies it, resolves entries against the given segments (each gets a reference). */
+MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count, const char **why);
+/* The empty set: every question gets REFUSED. */
+MUST_USE enum err zone_set_empty(struct zone_set **out);
+void zone_set_release(struct zone_set *set);
+uint64_t zone_set_generation(const struct zone_set *set);
+uint32_t zone_set_zones(const struct zone_set *set);
+/* Visits every zone (status, zone list). */
+void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view), void *user);
+
+/* Hot: the longest zone at or above the name. label_offset[i] is the offset of the i-th label from the left in `lower`,
+ * label_offset[labels] that of the root octet. False if there is none. *zone_label: index of the apex's first label.
+ * `skip` > 0 starts the search that many labels up (DS goes to the parent's zone: skip 1). */
+struct zone_set_hit { const struct zone_view *view; unsigned zone_label; };
+bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset, unsigned labels,
+		   unsigned skip, struct zone_set_hit *hit);

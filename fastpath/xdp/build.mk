@@ -1,0 +1,1 @@
+# fastpath/xdp: see the lists in the Makefile

@@ -1,0 +1,1 @@
+# slowpath: see the lists in the Makefile

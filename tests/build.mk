@@ -1,0 +1,1 @@
+# tests: see the lists in the Makefile
