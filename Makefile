@@ -5,10 +5,11 @@
 #   UNIT   Criterion test sources, one binary each        FUZZ   libFuzzer targets, one binary each
 #   LINT_*, GEN_* see tools/build.mk
 #
-# VARIANT selects flags and the object folder: release (default), debug, asan, tsan, fuzz.
+# VARIANT selects flags and the object folder: release (default), debug, asan, tsan, fuzz. BUILD: another place for all of it.
 
 VARIANT ?= release
-O       := build$(if $(filter-out release,$(VARIANT)),/$(VARIANT))
+BUILD   ?= build
+O       := $(BUILD)$(if $(filter-out release,$(VARIANT)),/$(VARIANT))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 CC      ?= gcc
