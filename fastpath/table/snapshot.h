@@ -18,8 +18,8 @@ struct snapshot {
 MUST_USE enum err snapshot_create(struct snapshot **out, struct zone_set *take_zones, const struct settings *settings);
 void snapshot_destroy(struct snapshot *s);
 
-struct snapshot_holder { struct snapshot *current_; };
-/* Control thread only: swaps, waits for the grace period, destroys the old one. */
+struct snapshot_holder { struct snapshot *_Atomic current_; };   /* all zero at first */
+/* Control thread only: swaps, waits for the grace period, destroys the old one. take NULL: ends with none. */
 void snapshot_publish(struct snapshot_holder *h, struct snapshot *take);
 /* Serving threads: register once; then per batch snapshot_acquire ... snapshot_quiescent; offline around anything that sleeps. */
 void snapshot_thread_register(void);

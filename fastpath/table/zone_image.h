@@ -138,11 +138,13 @@ MUST_USE enum err zone_image_verify(const void *bytes, size_t size_bytes, const 
  * (complete nodes, or ZONE_NODE_DELETED), newest first. Deltas come with zone changes; every reader below knows them:
  * nodes are given with their image, and refs are only followed inside one image and then checked against the deltas. */
 struct zone_view {
-	const struct zone_image *base;
-	const struct zone_image *delta[ZONE_MAX_DELTAS];
+	const struct zone_image *base;  /* NULL: configured, but it could not be loaded (ZONE_VIEW_UNUSABLE): SERVFAIL */
+	const struct zone_image *const *delta;   /* delta[delta_count], at most ZONE_MAX_DELTAS; NULL if there are none */
 	uint32_t delta_count;
+	uint32_t flags;                 /* enum zone_view_flags */
 	int64_t serve_until_s;          /* wall clock; 0: always (RFC 1035 SOA expire of a secondary) */
 };
+enum zone_view_flags { ZONE_VIEW_UNUSABLE = 1 };
 struct zone_at { const struct zone_image *image; const struct zone_node *node; };   /* node NULL: no such name */
 
 #include "table/zone_image_inline.h"
