@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base.h: the words every other header uses: error codes, assertions, attributes. */
 #pragma once
+#include <assert.h> /* static_assert */
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>

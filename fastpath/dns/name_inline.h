@@ -27,5 +27,7 @@ HOT ALWAYS_INLINE void name_lower_inline(uint8_t *out, const uint8_t *in, size_t
 	}
 }
 
+ALWAYS_INLINE uint8_t name_octet_lower(uint8_t octet) { return (uint8_t)(octet + ((uint8_t)(octet - 'A') < 26 ? 32 : 0)); }
+
 /* name_hash of a lower-cased wire name; reads exactly n bytes. */
 HOT ALWAYS_INLINE uint64_t name_hash_inline(const uint8_t *lower, size_t n) { return XXH3_64bits(lower, n); }
