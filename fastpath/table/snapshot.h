@@ -24,7 +24,7 @@ void snapshot_publish(struct snapshot_holder *h, struct snapshot *take);
 /* Serving threads: register once; then per batch snapshot_acquire ... snapshot_quiescent; offline around anything that sleeps. */
 void snapshot_thread_register(void);
 void snapshot_thread_unregister(void);
-const struct snapshot *snapshot_acquire(const struct snapshot_holder *h);
-void snapshot_quiescent(void);
-void snapshot_offline(void);
-void snapshot_online(void);
+HOT const struct snapshot *snapshot_acquire(const struct snapshot_holder *h);
+HOT void snapshot_quiescent(void);
+HOT void snapshot_offline(void);
+HOT void snapshot_online(void);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zone_set.c: attaching a zone map: checked whole, in one walk over the entries, then turned into views of plain pointers. */
+#include "table/zone_set_private.h"
+#include "dns/name.h"
+#include "table/shm.h"
+
+#include <stdlib.h>
+
+static const char *header_fault(const struct zone_map *m, size_t bytes)
+{
+	if (bytes < sizeof(*m) || m->magic != ZONE_MAP_MAGIC)
+		return "not a zone map";
+	if (m->version != ZONE_MAP_VERSION)
+		return "zone map of another layout version";
+	if (m->size_bytes != bytes || bytes % ZONE_REF_UNIT)
+		return "zone map of another size than its header says";
+	uint64_t slots = (uint64_t)m->slot_mask + 1;
+	if (slots & (slots - 1))
+		return "the zone map's slots are not a power of two";
+	if (m->slots != sizeof(*m) / ZONE_REF_UNIT || m->entries != m->slots + slots || m->entries > bytes / ZONE_REF_UNIT)
+		return "the zone map's slots reach beyond it";
+	if ((uint64_t)m->zone_count * 4 > slots * 3 || m->max_probe > slots)
+		return "the zone map's slots are too full";
+	return NULL;
+}
+
+/* --- segments ----------------------------------------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+	uint32_t x = (*(struct segment *const *)a)->id, y = (*(struct segment *const *)b)->id;
+	return (x > y) - (x < y);
+}
+
+struct resolver {                        /* finds images of segments; lives during attach */
+	struct segment **segment;        /* ascending by id */
+	bool *is_used;
+	uint32_t *cursor;                /* per segment: where the last image was found; entries mostly come in their order */
+	size_t count, last;
+};
+
+static enum err resolver_init(struct resolver *r, struct segment *const *segments, size_t count, const char **why)
+{
+	*r = (struct resolver){ .count = count };
+	r->segment = calloc(count + 1, sizeof(struct segment *));
+	r->is_used = calloc(count + 1, sizeof(bool));
+	r->cursor = calloc(count + 1, sizeof(uint32_t));
+	if (!r->segment || !r->is_used || !r->cursor) {
+		*why = "out of memory";
+		return ERR_NOMEM;
+	}
+	if (count)
+		memcpy(r->segment, segments, count * sizeof(struct segment *));
+	qsort(r->segment, count, sizeof(struct segment *), by_id);
+	for (size_t i = 1; i < count; i++) {
+		if (r->segment[i]->id == r->segment[i - 1]->id) {
+			*why = "two segments of one id";
+			return ERR_CORRUPT;
+		}
+	}
+	return ERR_OK;
+}
+
+static void resolver_fini(struct resolver *r)
+{
+	free(r->segment);
+	free(r->is_used);
+	free(r->cursor);
+}
+
+static bool resolver_segment(struct resolver *r, uint32_t id)
+{
+	if (r->last < r->count && r->segment[r->last]->id == id)
+		return true;
+	size_t low = 0, high = r->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (r->segment[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == r->count || r->segment[low]->id != id)
+		return false;
+	r->last = low;
+	return true;
+}
+
+/* NULL unless an image begins exactly there. */
+static const struct zone_image *resolver_image(struct resolver *r, struct zone_map_image at)
+{
+	if (!resolver_segment(r, at.segment))
+		return NULL;
+	struct segment *s = r->segment[r->last];
+	uint32_t low = r->cursor[r->last], high = s->image_count;
+	if (low >= s->image_count || s->image[low] != at.image) {
+		low = 0;
+		while (low < high) {
+			uint32_t middle = low + (high - low) / 2;
+			if (s->image[middle] < at.image)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low == s->image_count || s->image[low] != at.image)
+			return NULL;
+	}
+	r->cursor[r->last] = low + 1;
+	r->is_used[r->last] = true;
+	return (const struct zone_image *)(s->map + (size_t)at.image * ZONE_REF_UNIT);
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+/* The entry at *at of the map, wholly inside it and right in itself; *at moves behind it. NULL with *why. */
+static const struct zone_map_entry *next_entry(const struct zone_set *set, size_t *at, uint32_t index, const char **why)
+{
+	size_t left = set->map_bytes - *at;
+	const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + *at);
+	if (left < sizeof(*e) || e->delta_count > ZONE_MAX_DELTAS || left < zone_map_entry_bytes(e->delta_count, e->name_bytes)) {
+		*why = "an entry reaches beyond the zone map";
+		return NULL;
+	}
+	const uint8_t *name = zone_map_entry_name(e);
+	uint8_t lower[NAME_MAX_BYTES];
+	if (e->name_bytes == 0 || name_wire_bytes(name, e->name_bytes) != e->name_bytes || name_labels(name) != e->labels) {
+		*why = "an entry's name is not a name";
+		return NULL;
+	}
+	name_lower(lower, name, e->name_bytes);
+	if (memcmp(lower, name, e->name_bytes) != 0 || name_hash(name, e->name_bytes) != e->hash) {
+		*why = "an entry's hash is not its name's";
+		return NULL;
+	}
+	if (e->index != index || e->flags & ~ZONE_MAP_UNUSABLE || (e->flags && e->delta_count)) {
+		*why = "an entry's index or flags are wrong";
+		return NULL;
+	}
+	if (!(set->label_counts[e->labels >> 6] >> (e->labels & 63) & 1)) {
+		*why = "an entry's label count is not announced";
+		return NULL;
+	}
+	*at += zone_map_entry_bytes(e->delta_count, e->name_bytes);
+	return e;
+}
+
+static bool is_in_slots(const struct zone_set *set, const struct zone_map_entry *e)
+{
+	zone_ref ref = (zone_ref)(((const uint8_t *)e - set->map) / ZONE_REF_UNIT);
+	for (uint32_t i = 0; i < set->max_probe; i++) {
+		struct zone_slot slot = set->slots[((uint32_t)e->hash + i) & set->slot_mask];
+		if (slot.node == ref)
+			return slot.tag == (uint32_t)(e->hash >> 32);
+		if (!slot.node)
+			return false;
+	}
+	return false;
+}
+
+static bool is_zone_of(const struct zone_image *image, const struct zone_map_entry *e)
+{
+	if (image->apex_labels != e->labels || image->apex_bytes != e->name_bytes || !image->apex)
+		return false;
+	const struct zone_node *apex = zone_ptr(image, image->apex);
+	return name_equal(zone_node_name(apex), zone_map_entry_name(e));
+}
+
+static enum err resolve_view(struct zone_view *view, const struct zone_image **delta, struct resolver *r,
+			     const struct zone_map_entry *e, const char **why)
+{
+	*view = (struct zone_view){ .delta_count = e->delta_count, .serve_until_s = e->serve_until_s };
+	if (e->flags & ZONE_MAP_UNUSABLE) {
+		view->flags = ZONE_VIEW_UNUSABLE;
+		return ERR_OK;
+	}
+	view->delta = e->delta_count ? delta : NULL;
+	for (unsigned i = 0; i <= e->delta_count; i++) {
+		const struct zone_image *image = resolver_image(r, e->image[i]);
+		if (!image || !is_zone_of(image, e)) {
+			*why = image ? "an image of another zone than its entry" : "an entry names an image that is not there";
+			return ERR_CORRUPT;
+		}
+		if (i == 0)
+			view->base = image;
+		else
+			delta[i - 1] = image;
+	}
+	return ERR_OK;
+}
+
+/* First walk: entries, slots, deltas counted. Each entry being in a slot, and no more slots used than entries, makes every
+ * used slot the ref of an entry. */
+static enum err check_entries(const struct zone_set *set, size_t entries, size_t *delta_total, const char **why)
+{
+	size_t at = entries, deltas = 0;
+	uint32_t used = 0;
+	for (uint32_t i = 0; i < set->zone_count; i++) {
+		const struct zone_map_entry *e = next_entry(set, &at, i, why);
+		if (!e)
+			return ERR_CORRUPT;
+		if (!is_in_slots(set, e)) {
+			*why = "an entry can't be found by its hash";
+			return ERR_CORRUPT;
+		}
+		deltas += e->delta_count;
+	}
+	for (uint64_t i = 0; i <= set->slot_mask; i++)
+		used += set->slots[i].node != 0;
+	if (used != set->zone_count || at != set->map_bytes) {
+		*why = "the zone map's slots and entries differ";
+		return ERR_CORRUPT;
+	}
+	*delta_total = deltas;
+	return ERR_OK;
+}
+
+static enum err resolve_entries(struct zone_set *set, size_t entries, struct resolver *r, const char **why)
+{
+	size_t at = entries, delta = 0;
+	for (uint32_t i = 0; i < set->zone_count; i++) {
+		const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + at);
+		enum err err = resolve_view((struct zone_view *)&set->view[i], &set->delta[delta], r, e, why);
+		if (err != ERR_OK)
+			return err;
+		delta += e->delta_count;
+		at += zone_map_entry_bytes(e->delta_count, e->name_bytes);
+	}
+	return ERR_OK;
+}
+
+static enum err fill(struct zone_set *set, struct resolver *r, const char **why)
+{
+	const struct zone_map *m = (const struct zone_map *)set->map;
+	const char *fault = header_fault(m, set->map_bytes);
+	if (fault) {
+		*why = fault;
+		return ERR_CORRUPT;
+	}
+	set->slots = (const struct zone_slot *)(set->map + (size_t)m->slots * ZONE_REF_UNIT);
+	set->slot_mask = m->slot_mask;
+	set->max_probe = m->max_probe;
+	set->zone_count = m->zone_count;
+	set->generation = m->generation;
+	set->label_counts[0] = m->label_counts[0];
+	set->label_counts[1] = m->label_counts[1];
+	size_t deltas = 0, entries = (size_t)m->entries * ZONE_REF_UNIT;
+	enum err err = check_entries(set, entries, &deltas, why);
+	if (err != ERR_OK)
+		return err;
+	set->view = calloc((size_t)set->zone_count + 1, sizeof(struct zone_view));
+	set->delta = calloc(deltas + 1, sizeof(*set->delta));
+	if (!set->view || !set->delta) {
+		*why = "out of memory";
+		return ERR_NOMEM;
+	}
+	err = resolve_entries(set, entries, r, why);
+	if (err != ERR_OK)
+		return err;
+	for (size_t i = 0; i < r->count; i++) {
+		if (!r->is_used[i])
+			continue;
+		segment_get(r->segment[i]);
+		set->segment[set->segment_count++] = r->segment[i];
+	}
+	return ERR_OK;
+}
+
+static struct zone_set *allocate(size_t segment_count)
+{
+	size_t bytes = sizeof(struct zone_set) + segment_count * sizeof(struct segment *);
+	struct zone_set *set = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	if (set)
+		memset(set, 0, bytes);
+	return set;
+}
+
+enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count, const char **why)
+{
+	if (!shm_is_sealed(map_fd, true)) {
+		*why = "the zone map is not sealed";
+		return ERR_DENIED;
+	}
+	if (segment_count > ZONE_SET_MAX_SEGMENTS) {
+		*why = "too many segments";
+		return ERR_ARGUMENT;
+	}
+	struct zone_set *set = allocate(segment_count);
+	if (!set) {
+		*why = "out of memory";
+		return ERR_NOMEM;
+	}
+	struct resolver r;
+	enum err err = resolver_init(&r, segments, segment_count, why);
+	if (err != ERR_OK)
+		goto done;
+	const void *map;
+	err = shm_map(&map, &set->map_bytes, map_fd);
+	if (err != ERR_OK) {
+		*why = "the zone map can't be mapped";
+		goto done;
+	}
+	set->map = map;
+	err = fill(set, &r, why);
+done:
+	resolver_fini(&r);
+	if (err != ERR_OK) {
+		zone_set_release(set);
+		return err;
+	}
+	*out = set;
+	return ERR_OK;
+}
+
+enum err zone_set_empty(struct zone_set **out)
+{
+	struct zone_set *set = allocate(0);
+	if (!set)
+		return ERR_NOMEM;
+	*out = set;
+	return ERR_OK;
+}
+
+void zone_set_release(struct zone_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->segment_count; i++)
+		segment_put(set->segment[i]);
+	shm_unmap(set->map, set->map_bytes);
+	free((struct zone_view *)set->view);
+	free(set->delta);
+	free(set);
+}
+
+uint64_t zone_set_generation(const struct zone_set *set) { return set->generation; }
+uint32_t zone_set_zones(const struct zone_set *set) { return set->zone_count; }
+
+void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view), void *user)
+{
+	if (!set->zone_count)
+		return;
+	size_t at = (size_t)((const struct zone_map *)set->map)->entries * ZONE_REF_UNIT;
+	for (uint32_t i = 0; i < set->zone_count; i++) {
+		const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + at);
+		each(user, zone_map_entry_name(e), &set->view[i]);
+		at += zone_map_entry_bytes(e->delta_count, e->name_bytes);
+	}
+}

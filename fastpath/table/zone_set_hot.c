@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zone_set_find: one hash, one slot line, one entry line for each suffix whose label count some zone has, usually one.
+ * Every ref that it follows was checked by zone_set_attach, in memory that is sealed against writing. */
+#include "table/zone_set_private.h"
+#include "dns/name_inline.h"
+
+static inline bool has_label_count(const struct zone_set *set, unsigned labels)
+{
+	return set->label_counts[(labels >> 6) & 1] >> (labels & 63) & 1;
+}
+
+static inline const struct zone_map_entry *find_exact(const struct zone_set *set, const uint8_t *lower, size_t bytes)
+{
+	uint64_t hash = name_hash_inline(lower, bytes);
+	uint32_t tag = (uint32_t)(hash >> 32);
+	for (uint32_t i = 0; i < set->max_probe; i++) {
+		struct zone_slot slot = set->slots[((uint32_t)hash + i) & set->slot_mask];
+		if (!slot.node)
+			return NULL;
+		if (slot.tag != tag)
+			continue;
+		const struct zone_map_entry *e = zone_set_entry(set, slot.node);
+		if (e->hash == hash && e->name_bytes == bytes && memcmp(zone_map_entry_name(e), lower, bytes) == 0)
+			return e;
+	}
+	return NULL;
+}
+
+bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset, unsigned labels,
+		   unsigned skip, struct zone_set_hit *hit)
+{
+	for (unsigned i = skip; i <= labels; i++) { /* at most NAME_MAX_LABELS + 1 turns */
+		if (!has_label_count(set, labels - i))
+			continue;
+		const struct zone_map_entry *e = find_exact(set, lower + label_offset[i], bytes - label_offset[i]);
+		if (e) {
+			*hit = (struct zone_set_hit){ .view = &set->view[e->index], .zone_label = i };
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/zone_set_private.h"
+#include "table/shm.h"
+
+#include <stdlib.h>
+
+#define IMAGE_MIN_BYTES offsetof(struct zone_image, nsec3_salt)
+
+/* Walks the images behind the header; every one must be right, and together they must fill the segment. */
+static enum err check_images(struct segment *s, const char **why)
+{
+	size_t at = sizeof(struct segment_header);
+	for (uint32_t n = 0; n < s->image_count; n++) {
+		const struct zone_image *image = (const struct zone_image *)(s->map + at);
+		size_t left = s->bytes - at;
+		if (left < IMAGE_MIN_BYTES || image->size_bytes < IMAGE_MIN_BYTES || image->size_bytes > left) {
+			*why = "an image reaches beyond its segment";
+			return ERR_CORRUPT;
+		}
+		if (at / ZONE_REF_UNIT > UINT32_MAX) {
+			*why = "an image lies beyond 32 GiB of its segment";
+			return ERR_CORRUPT;
+		}
+		enum err err = zone_image_verify(image, image->size_bytes, why);
+		if (err != ERR_OK)
+			return err;
+		s->image[n] = (zone_ref)(at / ZONE_REF_UNIT);
+		at += (image->size_bytes + ZONE_REF_UNIT - 1) & ~(size_t)(ZONE_REF_UNIT - 1);
+		if (at > s->bytes) {
+			*why = "the last image is not padded";
+			return ERR_CORRUPT;
+		}
+	}
+	if (at != s->bytes) {
+		*why = "data behind the segment's last image";
+		return ERR_CORRUPT;
+	}
+	return ERR_OK;
+}
+
+static const char *header_fault(const struct segment_header *h, size_t bytes)
+{
+	if (bytes < sizeof(*h) || h->magic != SEGMENT_MAGIC)
+		return "not a segment";
+	if (h->version != SEGMENT_VERSION)
+		return "segment of another layout version";
+	if (h->size_bytes != bytes)
+		return "segment of another size than its header says";
+	if (h->image_count > (bytes - sizeof(*h)) / IMAGE_MIN_BYTES)
+		return "more images than the segment can hold";
+	return NULL;
+}
+
+enum err segment_attach(struct segment **out, int fd, const char **why)
+{
+	if (!shm_is_sealed(fd, true)) {
+		*why = "the segment is not sealed";
+		return ERR_DENIED;
+	}
+	const void *map;
+	size_t bytes;
+	enum err err = shm_map(&map, &bytes, fd);
+	if (err != ERR_OK) {
+		*why = "the segment can't be mapped";
+		return err;
+	}
+	const struct segment_header *h = map;
+	const char *fault = header_fault(h, bytes);
+	if (fault) {
+		*why = fault;
+		shm_unmap(map, bytes);
+		return ERR_CORRUPT;
+	}
+	struct segment *s = calloc(1, sizeof(*s) + h->image_count * sizeof(s->image[0]));
+	if (!s) {
+		*why = "out of memory";
+		shm_unmap(map, bytes);
+		return ERR_NOMEM;
+	}
+	atomic_init(&s->references, 1);
+	s->id = h->id;
+	s->map = map;
+	s->bytes = bytes;
+	s->image_count = h->image_count;
+	err = check_images(s, why);
+	if (err != ERR_OK) {
+		segment_put(s);
+		return err;
+	}
+	*out = s;
+	return ERR_OK;
+}
+
+void segment_get(struct segment *s) { atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed); }
+
+void segment_put(struct segment *s)
+{
+	/* The release of every put is met by the acquire of the last one. */
+	if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1)
+		return;
+	shm_unmap(s->map, s->bytes);
+	free(s);
+}
+
+uint32_t segment_id(const struct segment *s) { return s->id; }
+uint64_t segment_bytes(const struct segment *s) { return s->bytes; }
+uint32_t segment_images(const struct segment *s) { return s->image_count; }
