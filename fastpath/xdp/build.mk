@@ -1,1 +1,2 @@
 # fastpath/xdp: see the lists in the Makefile
+LIB += fastpath/xdp/program.c fastpath/xdp/program_maps.c
