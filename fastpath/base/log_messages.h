@@ -9,6 +9,29 @@
 	X(CHILD_STARTED, "SK-RUN-003", LOG_RUN, LOG_LEVEL_INFO, "A part (fastpath or slowpath) was started.", "Nothing.") \
 	X(CHILD_EXITED, "SK-RUN-004", LOG_RUN, LOG_LEVEL_ERROR, "A part ended without being asked to; it is started again after the stated back-off.", "Look at the lines before it; if it repeats, send them with `skua version`.") \
 	X(CHILD_HUNG, "SK-RUN-005", LOG_RUN, LOG_LEVEL_ERROR, "A part stopped its heartbeat and is killed and started again.", "Look for CPU starvation (steal time, other load on its cores).") \
+	X(RUN_QUEUE_FULL, "SK-RUN-006", LOG_RUN, LOG_LEVEL_ERROR, "A part did not read its orders from the supervisor, or descriptors ran out while they were sent; it is killed and started again.", "Raise LimitNOFILE if descriptors ran out; otherwise look at the lines before it.") \
+	X(RUN_STOP_SLOW, "SK-RUN-007", LOG_RUN, LOG_LEVEL_WARNING, "A part did not end in time when it was asked to; the next harder means is used.", "If it repeats, send it with the lines before it.") \
+	X(RUN_LINK_BROKEN, "SK-RUN-008", LOG_RUN, LOG_LEVEL_ERROR, "A part sent something over its link that the protocol does not allow; it is killed and started again.", "Make sure that all programs are of one version (`skua version`).") \
+	X(RUN_PARKED, "SK-RUN-009", LOG_RUN, LOG_LEVEL_WARNING, "The thread of an AF_XDP queue stopped its heartbeat; the kernel path serves its queue until it is heard again.", "Look for CPU starvation (steal time, other load on its core).") \
+	X(RUN_UNPARKED, "SK-RUN-010", LOG_RUN, LOG_LEVEL_INFO, "The thread of an AF_XDP queue is heard again.", "Nothing.") \
+	X(RUN_XDP_OFF, "SK-RUN-011", LOG_RUN, LOG_LEVEL_NOTICE, "XDP is kept off by SKUA_XDP=off or xdp.enabled; the kernel path serves everything.", "Remove the switch when the box is reachable again.") \
+	X(RUN_XDP_FALLBACK, "SK-RUN-012", LOG_RUN, LOG_LEVEL_WARNING, "An interface can't have XDP; the kernel path serves it.", "The line before it says why, and what to do.") \
+	X(RUN_XDP_READY, "SK-RUN-013", LOG_RUN, LOG_LEVEL_INFO, "The steering program is on an interface.", "Nothing.") \
+	X(RUN_LISTEN_FAILED, "SK-RUN-014", LOG_RUN, LOG_LEVEL_ERROR, "A listening socket could not be made; the supervisor ends.", "Free the port or change listen.dns.") \
+	X(RUN_FOLDER, "SK-RUN-015", LOG_RUN, LOG_LEVEL_ERROR, "A folder or file in server.run or server.state can't be made or used; the supervisor ends.", "Correct the path or its permissions.") \
+	X(RUN_SECOND, "SK-RUN-016", LOG_RUN, LOG_LEVEL_ERROR, "Another supervisor uses the same run folder; this one ends.", "Stop the other one, or give this one its own server.run.") \
+	X(RUN_SYSTEM, "SK-RUN-017", LOG_RUN, LOG_LEVEL_ERROR, "The kernel refused something that the supervisor needs.", "The line names the call and the kernel's answer.") \
+	X(RUN_SERVING, "SK-RUN-018", LOG_RUN, LOG_LEVEL_NOTICE, "A part serves; the line says how long its start took.", "Nothing.") \
+	X(RUN_PUBLISHED, "SK-RUN-019", LOG_RUN, LOG_LEVEL_INFO, "A new zone set is handed to all parts.", "Nothing.") \
+	X(RUN_RELOADED, "SK-RUN-020", LOG_RUN, LOG_LEVEL_NOTICE, "The reload that a SIGHUP asked for is done.", "Nothing.") \
+	X(RUN_RELOAD_FAILED, "SK-RUN-021", LOG_RUN, LOG_LEVEL_ERROR, "The reload that a SIGHUP asked for failed, wholly or for some zones; what was served before is still being served.", "The slowpath's lines before it name file, line and column.") \
+	X(RUN_NO_PROGRAM, "SK-RUN-022", LOG_RUN, LOG_LEVEL_ERROR, "The program of a part can't be started.", "Install all programs into one folder.") \
+	X(RUN_CONFIG_REFUSED, "SK-RUN-023", LOG_RUN, LOG_LEVEL_ERROR, "A part can't work with this configuration and is not started again.", "Correct what the line says.") \
+	X(RUN_BUFFER_SMALL, "SK-RUN-024", LOG_RUN, LOG_LEVEL_WARNING, "The kernel grants smaller receive buffers than listen.udp-receive-buffer.", "sysctl net.core.rmem_max") \
+	X(RUN_PRIORITY, "SK-RUN-025", LOG_RUN, LOG_LEVEL_INFO, "The supervisor got no real-time priority, so that it may see hangs late on a busy box.", "Allow CAP_SYS_NICE or LimitRTPRIO=1.") \
+	X(RUN_SIGNAL, "SK-RUN-026", LOG_RUN, LOG_LEVEL_NOTICE, "A signal asks the supervisor to end or to reload.", "Nothing.") \
+	X(RUN_CONFIG_BAD, "SK-RUN-027", LOG_RUN, LOG_LEVEL_ERROR, "The configuration has errors or can't be read; the supervisor ends.", "Correct them: `skua config check` lists them.") \
+	X(RUN_ADDRESSES, "SK-RUN-028", LOG_RUN, LOG_LEVEL_WARNING, "The steering program could not be told the addresses that it takes; what is not listed goes to the kernel path.", "The line says why.") \
 	X(LOG_LEVEL_SET, "SK-CTL-001", LOG_CONTROL, LOG_LEVEL_NOTICE, "A log level was changed by the control verb `log level`.", "Nothing. The next start takes the levels of the configuration file again.") \
 	X(CONTROL_DENIED, "SK-CTL-002", LOG_CONTROL, LOG_LEVEL_WARNING, "A process without the right to do so has connected to a control socket and was turned away.", "Run the command as root, or as a member of the socket's group.") \
 	X(CONTROL_FULL, "SK-CTL-003", LOG_CONTROL, LOG_LEVEL_WARNING, "A control connection was refused because too many were open.", "Find out which client keeps connections open (`ss -xp`).") \
