@@ -39,9 +39,18 @@ enum err shm_create(int *fd, const char *label, size_t size_bytes)
 	return ERR_OK;
 }
 
+enum err shm_create_growing(int *fd, const char *label)
+{
+	int made = make_memfd(label);
+	if (made < 0)
+		return err_from_errno(errno);
+	*fd = made;
+	return ERR_OK;
+}
+
 enum err shm_seal(int fd)
 {
-	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? err_from_errno(errno) : ERR_OK;
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? err_from_errno(errno) : ERR_OK;
 }
 
 bool shm_is_sealed(int fd, bool write)

@@ -6,7 +6,10 @@
 /* A memfd of exactly size_bytes with every page allocated (ERR_NOSPACE/ERR_NOMEM if they can't be), sealed against
  * shrinking and growing. Close-on-exec. *fd is the caller's. */
 MUST_USE enum err shm_create(int *fd, const char *label, size_t size_bytes);
-/* Adds F_SEAL_WRITE and F_SEAL_SEAL: no writable mapping may exist any more. */
+/* An empty memfd for a writer that does not know the size yet: it grows it by ftruncate and fallocate, then cuts it to size and
+ * calls shm_seal. Not sealed at all. */
+MUST_USE enum err shm_create_growing(int *fd, const char *label);
+/* Seals against resizing, writing and further seals: no writable mapping may exist any more (ERR_BUSY). */
 MUST_USE enum err shm_seal(int fd);
 /* Whether fd is a memfd that can neither be resized nor (if `write`) written. */
 bool shm_is_sealed(int fd, bool write);

@@ -269,8 +269,10 @@ static struct zone_set *allocate(size_t segment_count)
 {
 	size_t bytes = sizeof(struct zone_set) + segment_count * sizeof(struct segment *);
 	struct zone_set *set = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
-	if (set)
+	if (set) {
 		memset(set, 0, bytes);
+		atomic_init(&set->references, 1);
+	}
 	return set;
 }
 
@@ -320,9 +322,17 @@ enum err zone_set_empty(struct zone_set **out)
 	return ERR_OK;
 }
 
+struct zone_set *zone_set_get(const struct zone_set *set)
+{
+	struct zone_set *same = (struct zone_set *)set; /* only the count changes */
+	atomic_fetch_add_explicit(&same->references, 1, memory_order_relaxed);
+	return same;
+}
+
 void zone_set_release(struct zone_set *set)
 {
-	if (!set)
+	/* The release of every reference is met by the acquire of the last one. */
+	if (!set || atomic_fetch_sub_explicit(&set->references, 1, memory_order_acq_rel) != 1)
 		return;
 	for (size_t i = 0; i < set->segment_count; i++)
 		segment_put(set->segment[i]);

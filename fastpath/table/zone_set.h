@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zone_set.h: all zones of a server: a map from name to zone, over segments of shared memory that hold zone images.
  *
- * Layout     A *segment* is a sealed memfd: struct segment_header, then images, each 8-byte aligned. Small zones share
+ * Layout     A *segment* is a sealed memfd: struct segment_header, then images, each 8-byte aligned, then notes. Small zones share
  *            segments, so mappings do not grow with zones. The *map* is a sealed memfd of its own: struct zone_map, slots and entries;
  *            entries name segments by id. A change of one zone makes one new segment (or none) and a new map.
  * Trust      Attached read-only; verified whole once (sealed memory cannot change afterwards). Nothing else is believed.
@@ -16,7 +16,13 @@
 #define ZONE_MAP_VERSION 1u
 #define ZONE_SET_MAX_SEGMENTS 4096u
 
-struct segment_header { uint32_t magic, version; uint64_t size_bytes; uint32_t id, image_count; };
+struct segment_header {
+	uint32_t magic, version;
+	uint64_t size_bytes;
+	uint32_t id, image_count;
+	uint64_t notes;              /* offset behind the last image, a multiple of 8: from here to the end stand the writer's own notes
+	                              * (which files the images came from), which readers pass over unread */
+};
 
 struct zone_map_image { uint32_t segment; zone_ref image; };   /* id of a segment, offset / 8 in it */
 struct zone_map_entry {              /* entries stand one behind the other, from zone_map.entries to the map's end */
@@ -40,7 +46,7 @@ struct zone_map {
 	zone_ref entries;            /* the first struct zone_map_entry; behind the slots */
 	uint64_t label_counts[2];    /* bit n: some zone's name has n labels; searches skip the other suffixes */
 };
-static_assert(sizeof(struct segment_header) == 24, "ABI");
+static_assert(sizeof(struct segment_header) == 32, "ABI");
 static_assert(sizeof(struct zone_map_entry) == 24, "ABI");
 static_assert(sizeof(struct zone_map) == 64, "ABI");
 
@@ -73,12 +79,18 @@ void segment_put(struct segment *s);
 uint32_t segment_id(const struct segment *s);
 uint64_t segment_bytes(const struct segment *s);
 uint32_t segment_images(const struct segment *s);
+/* The n-th image (n < segment_images) and where it begins: segment offset. The image is verified. */
+const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes);
+/* The writer's notes: bytes that nobody has checked. */
+const void *segment_notes(const struct segment *s, size_t *notes_bytes);
 
 /* Maps the map in fd, verifies it, resolves entries against the given segments (each that it uses gets a reference).
  * ERR_DENIED, ERR_CORRUPT, ERR_NOMEM; *why is a static sentence on any failure. */
 MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count, const char **why);
 /* The empty set: every question gets REFUSED. */
 MUST_USE enum err zone_set_empty(struct zone_set **out);
+/* Another reference to the same set (new settings over old zones). */
+struct zone_set *zone_set_get(const struct zone_set *set);
 void zone_set_release(struct zone_set *set);
 uint64_t zone_set_generation(const struct zone_set *set);
 uint32_t zone_set_zones(const struct zone_set *set);

@@ -7,7 +7,7 @@ struct segment {
 	_Atomic uint32_t references;
 	uint32_t id;
 	const uint8_t *map;
-	size_t bytes;
+	size_t bytes, images_end;
 	uint32_t image_count;
 	zone_ref image[];                /* where each image begins, ascending */
 };
@@ -20,6 +20,7 @@ struct zone_set {
 	uint64_t label_counts[2];
 	uint32_t slot_mask, max_probe;
 	/* the rest */
+	_Atomic uint32_t references;
 	uint32_t zone_count;
 	uint64_t generation;
 	size_t map_bytes;

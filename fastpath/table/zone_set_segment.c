@@ -12,7 +12,7 @@ static enum err check_images(struct segment *s, const char **why)
 	size_t at = sizeof(struct segment_header);
 	for (uint32_t n = 0; n < s->image_count; n++) {
 		const struct zone_image *image = (const struct zone_image *)(s->map + at);
-		size_t left = s->bytes - at;
+		size_t left = s->images_end - at;
 		if (left < IMAGE_MIN_BYTES || image->size_bytes < IMAGE_MIN_BYTES || image->size_bytes > left) {
 			*why = "an image reaches beyond its segment";
 			return ERR_CORRUPT;
@@ -26,13 +26,13 @@ static enum err check_images(struct segment *s, const char **why)
 			return err;
 		s->image[n] = (zone_ref)(at / ZONE_REF_UNIT);
 		at += (image->size_bytes + ZONE_REF_UNIT - 1) & ~(size_t)(ZONE_REF_UNIT - 1);
-		if (at > s->bytes) {
+		if (at > s->images_end) {
 			*why = "the last image is not padded";
 			return ERR_CORRUPT;
 		}
 	}
-	if (at != s->bytes) {
-		*why = "data behind the segment's last image";
+	if (at != s->images_end) {
+		*why = "a gap behind the segment's last image";
 		return ERR_CORRUPT;
 	}
 	return ERR_OK;
@@ -46,7 +46,9 @@ static const char *header_fault(const struct segment_header *h, size_t bytes)
 		return "segment of another layout version";
 	if (h->size_bytes != bytes)
 		return "segment of another size than its header says";
-	if (h->image_count > (bytes - sizeof(*h)) / IMAGE_MIN_BYTES)
+	if (h->notes < sizeof(*h) || h->notes > bytes || h->notes % ZONE_REF_UNIT)
+		return "the segment's notes are not behind its images";
+	if (h->image_count > (h->notes - sizeof(*h)) / IMAGE_MIN_BYTES)
 		return "more images than the segment can hold";
 	return NULL;
 }
@@ -81,6 +83,7 @@ enum err segment_attach(struct segment **out, int fd, const char **why)
 	s->id = h->id;
 	s->map = map;
 	s->bytes = bytes;
+	s->images_end = h->notes;
 	s->image_count = h->image_count;
 	err = check_images(s, why);
 	if (err != ERR_OK) {
@@ -105,3 +108,16 @@ void segment_put(struct segment *s)
 uint32_t segment_id(const struct segment *s) { return s->id; }
 uint64_t segment_bytes(const struct segment *s) { return s->bytes; }
 uint32_t segment_images(const struct segment *s) { return s->image_count; }
+
+const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes)
+{
+	ASSERT(n < s->image_count);
+	*offset_bytes = (uint64_t)s->image[n] * ZONE_REF_UNIT;
+	return (const struct zone_image *)(s->map + *offset_bytes);
+}
+
+const void *segment_notes(const struct segment *s, size_t *notes_bytes)
+{
+	*notes_bytes = s->bytes - s->images_end;
+	return s->map + s->images_end;
+}
