@@ -36,10 +36,11 @@ struct answer_query {
 	/* answer_prepare's results, for answer_finish and for MISS */
 	uint8_t state_;
 	uint8_t label_count;         /* of the question's name */
-	bool has_edns, is_do, is_cookie_present;
+	bool has_edns, is_do;
 	uint8_t cookie_state;        /* enum cookie_state (answer/cookie.h) */
 	uint16_t qtype, qclass, flags; /* flags: header word of the query */
-	uint16_t edns_payload_bytes, edns_extended_rcode;
+	uint16_t edns_payload_bytes;
+	uint16_t tsig_offset;        /* of a TSIG record in the query; 0: none */
 	uint16_t question_end;       /* offset behind the question */
 	int16_t ede;                 /* enum ede_code */
 	uint8_t edns_options;        /* ANSWER_OPT_ asked for */
