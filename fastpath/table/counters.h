@@ -54,7 +54,10 @@
 	X(TCP_REFUSED, "tcp_refused", "TCP connections closed at once: a limit was reached") \
 	X(TCP_CLOSED, "tcp_closed", "TCP connections closed") \
 	X(TCP_TIMEOUT, "tcp_timeouts", "TCP connections closed for being idle or slow") \
-	X(TCP_QUERIES, "tcp_queries", "queries over TCP")
+	X(TCP_QUERIES, "tcp_queries", "queries over TCP") \
+	X(TCP_EVICTED, "tcp_evicted", "idle TCP connections closed to make room for new ones") \
+	X(TCP_STALLED, "tcp_stalled", "times that a TCP connection was not read since its client did not take the answers") \
+	X(TCP_NO_BUFFER, "tcp_no_buffer", "TCP connections closed since buffers would exceed their bound")
 
 enum counter {
 #define X(e, name, help) C_##e,
