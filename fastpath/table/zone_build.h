@@ -28,9 +28,10 @@ struct zone_finding {
 struct zone_check_result { uint64_t errors, warnings; };
 struct zone_check_result zone_check(struct zone_build *b, void (*report)(void *user, const struct zone_finding *), void *user);
 
-/* Iterates all records in canonical order (sorted once, on first use); for `skua zone check --print`, tests and export. */
+/* Iterates all records in canonical order (sorted once, on first use) until `each` says false; for `skua zone check --print`,
+ * tests and export. ERR_NOMEM. */
 struct zone_build_record { const uint8_t *owner; uint16_t type; uint32_t ttl_s; const uint8_t *rdata; uint16_t rdata_bytes; struct master_place place; };
-void zone_build_each(struct zone_build *b, bool (*each)(void *user, const struct zone_build_record *), void *user);
+MUST_USE enum err zone_build_each(struct zone_build *b, bool (*each)(void *user, const struct zone_build_record *), void *user);
 uint64_t zone_build_records(const struct zone_build *b);
 size_t zone_build_bytes(const struct zone_build *b);
 

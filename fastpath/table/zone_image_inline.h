@@ -238,8 +238,8 @@ HOT ALWAYS_INLINE const struct zone_rrset *zone_node_rrset(struct zone_at at, ui
 	return NULL;
 }
 
-/* Writes an embedded name whole, case kept; returns its length (e->name_bytes). at: any node of the RRset's image. For chains that leave the
- * zone, and for the renderer where a pointer would not reach (base + value above 0x3fff). */
+/* Writes an embedded name of an RRset of this image whole, case kept; returns its length (e->name_bytes). For chains that
+ * leave the zone, and for the renderer where a pointer would not reach (base + value above 0x3fff). */
 HOT size_t zone_embedded_name(const struct zone_image *image, const struct zone_rrset *rrset, const struct zone_embedded *e,
 			      uint8_t out[static NAME_MAX_BYTES]);
 HOT struct zone_at zone_delta_embedded_target(const struct zone_view *view, const struct zone_image *image,

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/zone_build_internal.h"
+
+#include "dns/name_inline.h"
+#include "dns/rdata.h"
+
+#include <stdlib.h>
+
+#define FIRST_SLOTS 32u
+#define MAX_FILES UINT16_MAX            /* places in more files lose the file's name */
+
+/* --- memory -------------------------------------------------------------------------------------------------------------- */
+
+static enum err chunk_add(struct zone_build *b, size_t bytes)
+{
+	if (b->chunk_count == ZONE_BUILD_MAX_CHUNKS || bytes > b->max_bytes - b->used_bytes)
+		return ERR_NOSPACE;
+	if (b->chunk_count == b->chunk_capacity) {
+		uint32_t capacity = b->chunk_capacity ? 2 * b->chunk_capacity : 8;
+		uint8_t **chunks = realloc(b->chunks, capacity * sizeof *chunks);
+		if (!chunks)
+			return ERR_NOMEM;
+		b->chunks = chunks;
+		b->chunk_capacity = capacity;
+	}
+	uint8_t *chunk = malloc(bytes);
+	if (!chunk)
+		return ERR_NOMEM;
+	b->chunks[b->chunk_count++] = chunk;
+	b->used_bytes += bytes;
+	/* Ref 0 means none, so the first unit of the first chunk stays unused. */
+	b->room_begin = b->chunk_count == 1 ? ZONE_BUILD_UNIT : 0;
+	b->room_end = (uint32_t)bytes;
+	return ERR_OK;
+}
+
+/* An object of at most a few bytes more than 64 KiB; not zeroed. */
+static enum err arena_take(struct zone_build *b, size_t bytes, zone_build_ref *ref)
+{
+	size_t rounded = (bytes + ZONE_BUILD_UNIT - 1) & ~(size_t)(ZONE_BUILD_UNIT - 1);
+	if (rounded > b->room_end - b->room_begin) {
+		size_t left = b->max_bytes - b->used_bytes;
+		size_t wanted = MIN(ZONE_BUILD_CHUNK_BYTES, left);
+		enum err err = chunk_add(b, MAX(wanted, rounded));
+		if (err != ERR_OK)
+			return err;
+	}
+	*ref = (b->chunk_count - 1) << ZONE_BUILD_CHUNK_BITS | b->room_begin / ZONE_BUILD_UNIT;
+	b->room_begin += (uint32_t)rounded;
+	return ERR_OK;
+}
+
+static enum err slots_grow(struct zone_build *b, uint32_t count)
+{
+	size_t bytes = count * sizeof *b->slots, old_bytes = b->slots ? (b->slot_mask + 1) * sizeof *b->slots : 0;
+	if (bytes - old_bytes > b->max_bytes - b->used_bytes)
+		return ERR_NOSPACE;
+	struct zone_build_slot *slots = calloc(count, sizeof *slots);
+	if (!slots)
+		return ERR_NOMEM;
+	for (uint32_t i = 0; b->slots && i <= b->slot_mask; i++) {
+		if (b->slots[i].node == 0)
+			continue;
+		uint32_t at = b->slots[i].hash_low & (count - 1);
+		while (slots[at].node != 0)
+			at = (at + 1) & (count - 1);
+		slots[at] = b->slots[i];
+	}
+	free(b->slots);
+	b->slots = slots;
+	b->slot_mask = count - 1;
+	b->used_bytes += bytes - old_bytes;
+	return ERR_OK;
+}
+
+/* The index of a file's name; a zone is read from few files, one after the other. */
+static uint16_t file_index(struct zone_build *b, const char *file)
+{
+	if (!file || file == b->files[b->file_count - 1])
+		return file ? (uint16_t)(b->file_count - 1) : 0;
+	for (uint32_t i = 1; i < b->file_count; i++)
+		if (b->files[i] == file)
+			return (uint16_t)i;
+	if (b->file_count == MAX_FILES)
+		return 0;
+	if (b->file_count == b->file_capacity) {
+		const char **files = realloc(b->files, 2 * b->file_capacity * sizeof *files);
+		if (!files)
+			return 0;       /* a place without its file's name is no reason to fail */
+		b->files = files;
+		b->file_capacity *= 2;
+	}
+	b->files[b->file_count] = file;
+	return (uint16_t)b->file_count++;
+}
+
+/* --- nodes --------------------------------------------------------------------------------------------------------------- */
+
+static zone_build_ref find_ref(const struct zone_build *b, const uint8_t *lower, size_t bytes, uint64_t hash)
+{
+	for (uint32_t at = (uint32_t)hash & b->slot_mask; b->slots[at].node != 0; at = (at + 1) & b->slot_mask) {
+		if (b->slots[at].hash_low != (uint32_t)hash)
+			continue;
+		const struct zone_build_node *node = zone_build_node(b, b->slots[at].node);
+		if (node->hash_high == (uint32_t)(hash >> 32) && node->name_bytes == bytes && name_equal(node->name, lower))
+			return b->slots[at].node;
+	}
+	return 0;
+}
+
+struct zone_build_node *zone_build_find_lower(const struct zone_build *b, const uint8_t *lower, size_t bytes, uint64_t hash)
+{
+	return zone_build_node(b, find_ref(b, lower, bytes, hash));
+}
+
+struct zone_build_node *zone_build_find(const struct zone_build *b, const uint8_t *name)
+{
+	uint8_t lower[NAME_MAX_BYTES];
+	size_t bytes = name_wire_bytes(name, NAME_MAX_BYTES);
+	name_lower(lower, name, bytes);
+	return zone_build_find_lower(b, lower, bytes, name_hash_inline(lower, bytes));
+}
+
+static enum err node_add(struct zone_build *b, const uint8_t *name, size_t bytes, unsigned labels, uint64_t hash, zone_build_ref *ref)
+{
+	if (b->node_count >= (b->slot_mask + 1) / 4 * 3) {
+		enum err err = b->slot_mask < UINT32_MAX / 2 ? slots_grow(b, 2 * (b->slot_mask + 1)) : ERR_NOSPACE;
+		if (err != ERR_OK)
+			return err;
+	}
+	enum err err = arena_take(b, sizeof(struct zone_build_node) + bytes, ref);
+	if (err != ERR_OK)
+		return err;
+	struct zone_build_node *node = zone_build_node(b, *ref);
+	*node = (struct zone_build_node){ .hash_low = (uint32_t)hash, .hash_high = (uint32_t)(hash >> 32),
+					  .name_bytes = (uint8_t)bytes, .labels = (uint8_t)labels };
+	memcpy(node->name, name, bytes);
+	uint32_t at = (uint32_t)hash & b->slot_mask;
+	while (b->slots[at].node != 0)
+		at = (at + 1) & b->slot_mask;
+	b->slots[at] = (struct zone_build_slot){ .hash_low = (uint32_t)hash, .node = *ref };
+	if (b->last_node)
+		zone_build_node(b, b->last_node)->next = *ref;
+	else
+		b->first_node = *ref;
+	b->last_node = *ref;
+	b->node_count++;
+	return ERR_OK;
+}
+
+/* Gives a new in-zone node its ancestors, upwards until one is there already: at most 127 labels. */
+static enum err link_ancestors(struct zone_build *b, zone_build_ref ref, const uint8_t *name, const uint8_t *lower, size_t bytes)
+{
+	unsigned labels = zone_build_node(b, ref)->labels, apex_labels = zone_build_apex(b)->labels;
+	zone_build_ref child = ref;
+	for (size_t at = 0; --labels > apex_labels;) {
+		at += 1u + lower[at];
+		uint64_t hash = name_hash_inline(lower + at, bytes - at);
+		zone_build_ref parent = find_ref(b, lower + at, bytes - at, hash);
+		if (parent) {
+			zone_build_node(b, child)->parent = parent;
+			return ERR_OK;
+		}
+		enum err err = node_add(b, name + at, bytes - at, labels, hash, &parent);
+		if (err != ERR_OK)
+			return err;
+		zone_build_node(b, child)->parent = parent;
+		child = parent;
+	}
+	zone_build_node(b, child)->parent = b->apex;
+	return ERR_OK;
+}
+
+static enum err make_ref(struct zone_build *b, const uint8_t *name, size_t bytes, zone_build_ref *out)
+{
+	const struct zone_build_node *recent = zone_build_node(b, b->recent);
+	if (recent->name_bytes == bytes && memcmp(recent->name, name, bytes) == 0) {
+		*out = b->recent;       /* most records share the owner of the one before */
+		return ERR_OK;
+	}
+	uint8_t lower[NAME_MAX_BYTES];
+	name_lower(lower, name, bytes);
+	uint64_t hash = name_hash_inline(lower, bytes);
+	zone_build_ref ref = find_ref(b, lower, bytes, hash);
+	if (ref == 0) {
+		const struct zone_build_node *apex = zone_build_apex(b);
+		bool is_in_zone = name_is_at_or_below(name, apex->name);
+		enum err err = node_add(b, name, bytes, name_labels(name), hash, &ref);
+		if (err == ERR_OK && is_in_zone)
+			err = link_ancestors(b, ref, name, lower, bytes);
+		if (err != ERR_OK)
+			return err;
+		if (!is_in_zone) {
+			zone_build_node(b, ref)->flags = ZONE_BUILD_OUT_OF_ZONE;
+			b->out_of_zone_count++;
+		}
+		free(b->sorted);
+		b->sorted = NULL;
+	}
+	*out = b->recent = ref;
+	return ERR_OK;
+}
+
+enum err zone_build_make(struct zone_build *b, const uint8_t *name, size_t bytes, struct zone_build_node **out)
+{
+	zone_build_ref ref;
+	enum err err = make_ref(b, name, bytes, &ref);
+	if (err == ERR_OK)
+		*out = zone_build_node(b, ref);
+	return err;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------------------- */
+
+enum err zone_build_create(struct zone_build **out, const uint8_t *name, uint16_t class_, size_t max_bytes)
+{
+	struct zone_build *b = calloc(1, sizeof *b);
+	if (!b)
+		return ERR_NOMEM;
+	b->max_bytes = max_bytes;
+	b->class_ = class_;
+	b->file_count = 1;
+	b->file_capacity = 4;
+	b->files = calloc(b->file_capacity, sizeof *b->files);
+	enum err err = b->files ? ERR_OK : ERR_NOMEM;
+	if (err == ERR_OK)
+		err = slots_grow(b, FIRST_SLOTS);
+	if (err == ERR_OK)
+		err = chunk_add(b, ZONE_BUILD_FIRST_CHUNK_BYTES);
+	if (err == ERR_OK) {
+		uint8_t lower[NAME_MAX_BYTES];
+		size_t bytes = name_wire_bytes(name, NAME_MAX_BYTES);
+		ASSERT(bytes != 0);
+		name_lower(lower, name, bytes);
+		err = node_add(b, name, bytes, name_labels(name), name_hash_inline(lower, bytes), &b->apex);
+	}
+	if (err != ERR_OK) {
+		zone_build_destroy(b);
+		return err;
+	}
+	b->recent = b->apex;
+	*out = b;
+	return ERR_OK;
+}
+
+void zone_build_drop_plan(struct zone_build *b)
+{
+	free(b->plan.nsec3_owners);
+	b->plan = (struct zone_build_plan){ 0 };
+}
+
+void zone_build_destroy(struct zone_build *b)
+{
+	if (!b)
+		return;
+	zone_build_drop_plan(b);
+	for (uint32_t i = 0; i < b->chunk_count; i++)
+		free(b->chunks[i]);
+	free(b->chunks);
+	free(b->slots);
+	free(b->files);
+	free(b->sorted);
+	free(b);
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------------- */
+
+static enum err rrset_make(struct zone_build *b, struct zone_build_node *node, uint16_t type, struct zone_build_rrset **out)
+{
+	zone_build_ref *link = &node->rrsets;
+	while (*link && zone_build_rrset(b, *link)->type < type)
+		link = &zone_build_rrset(b, *link)->next;
+	struct zone_build_rrset *rrset = zone_build_rrset(b, *link);
+	if (!rrset || rrset->type != type) {
+		zone_build_ref ref;
+		enum err err = arena_take(b, sizeof *rrset, &ref);
+		if (err != ERR_OK)
+			return err;
+		rrset = zone_build_rrset(b, ref);
+		*rrset = (struct zone_build_rrset){ .next = *link, .type = type };
+		*link = ref;
+	}
+	*out = rrset;
+	return ERR_OK;
+}
+
+enum err zone_build_add(struct zone_build *b, const struct master_record *record)
+{
+	zone_build_ref node, ref;
+	struct zone_build_rrset *rrset;
+	enum err err = make_ref(b, record->owner, record->owner_bytes, &node);
+	if (err != ERR_OK)
+		return err;
+	/* The RR first: when memory ends there, no empty RRset stays behind. */
+	err = arena_take(b, sizeof(struct zone_build_rr) + record->rdata_bytes, &ref);
+	if (err == ERR_OK)
+		err = rrset_make(b, zone_build_node(b, node), record->type, &rrset);
+	if (err != ERR_OK)
+		return err;
+	struct zone_build_rr *rr = zone_build_rr(b, ref);
+	*rr = (struct zone_build_rr){ .ttl_s = record->ttl_s, .line = record->place.line,
+				      .column = (uint16_t)MIN(record->place.column, UINT16_MAX),
+				      .file = file_index(b, record->place.file), .rdata_bytes = record->rdata_bytes };
+	memcpy(rr->rdata, record->rdata, record->rdata_bytes);
+	if (rrset->last) {
+		zone_build_rr(b, rrset->last)->next = ref;
+		rrset->is_unsettled = 1;
+		b->is_unsettled = true;
+	} else {
+		rrset->first = ref;
+	}
+	rrset->last = ref;
+	rrset->rr_count++;
+	b->rr_count++;
+	zone_build_drop_plan(b);
+	return ERR_OK;
+}
+
+/* Whether the octet at `offset` belongs to a name that the canonical form lower-cases. */
+static bool is_folded(uint16_t type, const struct zone_build_rr *rr, size_t offset)
+{
+	struct rdata_walk walk = { 0 };
+	struct rdata_name name;
+	while (rdata_next_name(type, rr->rdata, rr->rdata_bytes, &walk, &name) && name.offset <= offset)
+		if (offset < (size_t)name.offset + name.bytes)
+			return name.flags & RDF_F_LOWER;
+	return false;
+}
+
+int zone_build_rdata_compare(uint16_t type, const struct zone_build_rr *a, const struct zone_build_rr *b)
+{
+	size_t shorter = MIN(a->rdata_bytes, b->rdata_bytes);
+	for (size_t i = 0; i < shorter; i++) {
+		int x = a->rdata[i], y = b->rdata[i];
+		if (x == y)
+			continue;
+		/* Up to here they differ in letter case at most, so both have their names at the same places. */
+		if (is_folded(type, a, i)) {
+			x = name_octet_lower(a->rdata[i]);
+			y = name_octet_lower(b->rdata[i]);
+		}
+		if (x != y)
+			return x - y;
+	}
+	return (int)a->rdata_bytes - (int)b->rdata_bytes;
+}
+
+/* Merges two sorted lists; of equal RRs the one from `a` comes first. */
+static zone_build_ref merge(const struct zone_build *b, uint16_t type, zone_build_ref x, zone_build_ref y)
+{
+	zone_build_ref head = 0, *tail = &head;
+	while (x && y) {
+		struct zone_build_rr *rx = zone_build_rr(b, x), *ry = zone_build_rr(b, y);
+		bool first = zone_build_rdata_compare(type, rx, ry) <= 0;
+		*tail = first ? x : y;
+		tail = first ? &rx->next : &ry->next;
+		if (first)
+			x = rx->next;
+		else
+			y = ry->next;
+	}
+	*tail = x ? x : y;
+	return head;
+}
+
+static zone_build_ref sort_list(const struct zone_build *b, uint16_t type, zone_build_ref list)
+{
+	/* run[i] holds a sorted list of 2^i RRs, as the digits of a binary counter do. */
+	zone_build_ref run[32] = { 0 };
+	while (list) {
+		zone_build_ref carry = list;
+		list = zone_build_rr(b, carry)->next;
+		zone_build_rr(b, carry)->next = 0;
+		unsigned i = 0;
+		for (; i < ARRAY_LEN(run) - 1 && run[i]; i++) {
+			carry = merge(b, type, run[i], carry);
+			run[i] = 0;
+		}
+		run[i] = carry;
+	}
+	zone_build_ref sorted = 0;
+	for (unsigned i = 0; i < ARRAY_LEN(run); i++)
+		sorted = merge(b, type, run[i], sorted);
+	return sorted;
+}
+
+static void settle_rrset(struct zone_build *b, struct zone_build_rrset *rrset)
+{
+	rrset->first = sort_list(b, rrset->type, rrset->first);
+	zone_build_ref ref = rrset->first;
+	struct zone_build_rr *rr = zone_build_rr(b, ref);
+	while (rr->next) {
+		zone_build_ref next = rr->next;
+		struct zone_build_rr *other = zone_build_rr(b, next);
+		if (zone_build_rdata_compare(rrset->type, rr, other) != 0) {
+			ref = next;
+			rr = other;
+			continue;
+		}
+		rr->next = other->next;
+		other->next = rrset->duplicates;
+		rrset->duplicates = next;
+		rrset->rr_count--;
+		b->rr_count--;
+		b->duplicate_count++;
+	}
+	rrset->last = ref;
+	rrset->is_unsettled = 0;
+}
+
+void zone_build_settle(struct zone_build *b)
+{
+	if (!b->is_unsettled)
+		return;
+	ZONE_BUILD_EACH_NODE(b, node)
+		ZONE_BUILD_EACH_RRSET(b, node, rrset)
+			if (rrset->is_unsettled)
+				settle_rrset(b, rrset);
+	b->is_unsettled = false;
+}
+
+uint64_t zone_build_records(const struct zone_build *b)
+{
+	/* Duplicates are found late, and who asks wants them gone: the object itself is never const. */
+	zone_build_settle((struct zone_build *)b);
+	return b->rr_count;
+}
+
+size_t zone_build_bytes(const struct zone_build *b) { return b->used_bytes; }
+
+/* --- canonical order ------------------------------------------------------------------------------------------------------ */
+
+/* The first octets of a name in an encoding whose octet order is the canonical order: labels from the root's side, lower-cased,
+ * each ended by 0; the octets 0 and 1 become two, so that they sort behind the end of a shorter label. */
+struct sort_entry {
+	uint64_t key[2];                /* as numbers */
+	const struct zone_build_node *node;
+	zone_build_ref ref;
+};
+
+static void sort_key(struct sort_entry *entry, unsigned skip_labels)
+{
+	const struct zone_build_node *node = entry->node;
+	uint8_t label_at[NAME_MAX_LABELS], key[sizeof entry->key] = { 0 };
+	unsigned count = 0, used = 0;
+	for (size_t at = 0; node->name[at] != 0; at += 1u + node->name[at])
+		label_at[count++] = (uint8_t)at;
+	count = count > skip_labels ? count - skip_labels : 0;
+	while (count-- > 0 && used < sizeof key) {
+		const uint8_t *label = node->name + label_at[count];
+		for (unsigned i = 1; i <= label[0] && used < sizeof key; i++) {
+			if (label[i] > 1) {
+				key[used++] = name_octet_lower(label[i]);
+				continue;
+			}
+			key[used++] = 1;
+			if (used < sizeof key)
+				key[used++] = (uint8_t)(label[i] + 1);
+		}
+		used++;
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(entry->key); i++) {
+		uint64_t word;
+		memcpy(&word, key + 8 * i, sizeof word);
+		entry->key[i] = __builtin_bswap64(word);
+	}
+}
+
+static int sort_compare(const void *a, const void *b)
+{
+	const struct sort_entry *x = a, *y = b;
+	for (unsigned i = 0; i < ARRAY_LEN(x->key); i++)
+		if (x->key[i] != y->key[i])
+			return x->key[i] < y->key[i] ? -1 : 1;
+	return name_compare(x->node->name, y->node->name);
+}
+
+enum err zone_build_sort(struct zone_build *b)
+{
+	if (b->sorted)
+		return ERR_OK;
+	zone_build_ref *sorted = malloc(b->node_count * sizeof *sorted);
+	struct sort_entry *entry = malloc(b->node_count * sizeof *entry);
+	if (!sorted || !entry) {
+		free(sorted);
+		free(entry);
+		return ERR_NOMEM;
+	}
+	/* All names share the apex's labels, unless some are out of the zone. */
+	unsigned skip = b->out_of_zone_count ? 0 : zone_build_apex(b)->labels;
+	uint32_t count = 0;
+	bool is_ascending = true;
+	for (zone_build_ref ref = b->first_node; ref; count++) {
+		entry[count] = (struct sort_entry){ .node = zone_build_node(b, ref), .ref = ref };
+		sort_key(&entry[count], skip);
+		is_ascending = is_ascending && (count == 0 || sort_compare(&entry[count - 1], &entry[count]) < 0);
+		ref = entry[count].node->next;
+	}
+	if (!is_ascending)      /* signers write sorted files */
+		qsort(entry, count, sizeof *entry, sort_compare);
+	for (uint32_t i = 0; i < count; i++)
+		sorted[i] = entry[i].ref;
+	free(entry);
+	b->sorted = sorted;
+	return ERR_OK;
+}
+
+/* One RRset's records; false when `each` wants no more. */
+static bool each_rrset(const struct zone_build *b, const struct zone_build_node *node, const struct zone_build_rrset *rrset,
+		       bool (*each)(void *user, const struct zone_build_record *), void *user)
+{
+	ZONE_BUILD_EACH_RR(b, rrset, rr) {
+		struct zone_build_record record = { .owner = node->name, .type = rrset->type, .ttl_s = rr->ttl_s,
+						    .rdata = rr->rdata, .rdata_bytes = rr->rdata_bytes,
+						    .place = zone_build_place(b, rr) };
+		if (!each(user, &record))
+			return false;
+	}
+	return true;
+}
+
+enum err zone_build_each(struct zone_build *b, bool (*each)(void *user, const struct zone_build_record *), void *user)
+{
+	zone_build_settle(b);
+	enum err err = zone_build_sort(b);
+	if (err != ERR_OK)
+		return err;
+	for (uint32_t i = 0; i < b->node_count; i++) {
+		const struct zone_build_node *node = zone_build_node(b, b->sorted[i]);
+		ZONE_BUILD_EACH_RRSET(b, node, rrset)
+			if (!each_rrset(b, node, rrset, each, user))
+				return ERR_OK;
+	}
+	return ERR_OK;
+}
