@@ -72,8 +72,13 @@ $(O)/$(1): $(call obj,$($(1)_SRC)) $(LIBSKUA)
 endef
 $(foreach p,$(PROGS),$(eval $(call PROG_RULE,$(p))))
 
-# The archive stands last: a test that includes a .c file overrides that member.
-$(O)/tests/unit/%: $(O)/obj/tests/unit/%.o $(LIBSKUA)
+UNIT_LIB := $(O)/libunit.a
+$(UNIT_LIB): $(call obj,$(wildcard tests/unit/lib/*.c))
+	@rm -f $@
+	ar rcs $@ $^
+
+# The archives stand last: a test that includes a .c file overrides that member.
+$(O)/tests/unit/%: $(O)/obj/tests/unit/%.o $(UNIT_LIB) $(LIBSKUA)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcriterion
 
