@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/log.h"
+#include "slowpath/listen/listen.h"
+#include "table/counters.h"
+#include "tools/skua/config_file.h"
+#include "tools/skua/run.h"
+#include "tools/skua/run_lock.h"
+#include "tools/skua/run_share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#ifndef SKUA_LIBEXECDIR
+#define SKUA_LIBEXECDIR "/usr/libexec/skua"     /* where `make install` puts the parts */
+#endif
+#define PREDECESSOR_MS 3000                     /* how long what a killed `skua run` leaves behind may take to vanish */
+#define RETRY_MS 20
+
+struct loading { const char *path; unsigned errors; };
+
+static void report(void *user, bool is_error, struct config_place place, const char *message)
+{
+	struct loading *l = user;
+
+	l->errors += is_error;
+	fprintf(stderr, "%s:%u:%u: %s: %s\n", l->path, place.line, place.column, is_error ? "error" : "warning", message);
+}
+
+static int load_config(struct run *r, const struct verb_call *call)
+{
+	bool is_default;
+	const char *path = config_file_path(call->config, &is_default);
+	struct loading loading = { .path = path };
+	char *text, *absolute = NULL;
+	size_t text_bytes;
+	int exit_code = VERB_USAGE;
+
+	enum err err = config_file_read(path, CONFIG_FILE_MAX_BYTES, &text, &text_bytes);
+	if (err != ERR_OK) {
+		log_write(M_RUN_CONFIG_BAD, "%s: %m%s", path, is_default ? "; name another file by -c FILE or $SKUA_CONFIG" : "");
+		return VERB_USAGE;
+	}
+	absolute = realpath(path, NULL);
+	if (!absolute || strlen(absolute) >= sizeof r->config_path) {
+		log_write(M_RUN_CONFIG_BAD, "%s: its full path must be shorter than %zu octets", path, sizeof r->config_path);
+		goto done;
+	}
+	strcpy(r->config_path, absolute);
+	if (config_load(&r->config, absolute, text, text_bytes, report, &loading) != ERR_OK) {
+		log_write(M_RUN_CONFIG_BAD, "%s: %u errors", path, loading.errors);
+		goto done;
+	}
+	err = run_share_bytes(&r->config_fd, "skua-config", text, text_bytes);
+	if (err == ERR_OK)
+		exit_code = VERB_OK;
+	else
+		log_write(M_RUN_SYSTEM, "no shared memory for the configuration: %s", err_text(err));
+done:
+	free(absolute);
+	free(text);
+	return exit_code;
+}
+
+/* The slowpath writes images there when it has given up root. */
+static void give_state_folder(const struct config *config)
+{
+	const struct passwd *user = geteuid() == 0 ? getpwnam(config->server.user_slowpath) : NULL;
+
+	if (user && chown(config->server.state, user->pw_uid, user->pw_gid) != 0)
+		log_write(M_RUN_FOLDER, "%s can't be given to user %s: %m", config->server.state, user->pw_name);
+}
+
+static int make_folders(struct run *r)
+{
+	pid_t holder = 0;
+	enum err err;
+
+	if (run_lock_folder(r->config->server.run, 0755) != ERR_OK) {
+		log_write(M_RUN_FOLDER, "server.run %s: %m", r->config->server.run);
+		return VERB_FAILED;
+	}
+	err = run_lock_take(&r->lock_fd, r->config->server.run, &holder);
+	if (err == ERR_BUSY) {
+		log_write(M_RUN_SECOND, "%s is in use by another `skua run`, process %d", r->config->server.run, (int)holder);
+		return VERB_FAILED;
+	}
+	if (err != ERR_OK) {
+		log_write(M_RUN_FOLDER, "%s/skua.lock: %m", r->config->server.run);
+		return VERB_FAILED;
+	}
+	if (run_lock_folder(r->config->server.state, 0750) != ERR_OK) {
+		log_write(M_RUN_FOLDER, "server.state %s: %m", r->config->server.state);
+		return VERB_FAILED;
+	}
+	give_state_folder(r->config);
+	return VERB_OK;
+}
+
+/* Many segments and sockets pass through here; the parts inherit the limits. */
+static void raise_limits(void)
+{
+	struct rlimit files, memory = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+			log_write(M_RUN_SYSTEM, "the limit of open files can't be raised: %m");
+	}
+	(void)!setrlimit(RLIMIT_MEMLOCK, &memory);   /* UMEM; where it is refused, the fastpath says what it lacks */
+}
+
+static void sleep_ms(unsigned ms)
+{
+	struct timespec t = { .tv_nsec = (long)ms * 1000000 };
+	nanosleep(&t, NULL);
+}
+
+/* The parts of a `skua run` that was killed are being killed as well, but the kernel may need a moment. */
+static enum err listen_control(struct run *r, int *fd, const char *name)
+{
+	char path[PATH_MAX];
+	enum err err = ERR_RANGE;
+
+	if ((size_t)snprintf(path, sizeof path, "%s/%s.sock", r->config->server.run, name) < sizeof path) {
+		for (unsigned waited = 0; (err = control_listen(fd, path)) == ERR_BUSY && waited < PREDECESSOR_MS; waited += RETRY_MS)
+			sleep_ms(RETRY_MS);
+	}
+	if (err != ERR_OK)
+		log_write(M_RUN_FOLDER, "control socket %s/%s.sock: %s", r->config->server.run, name, err_text(err));
+	return err;
+}
+
+/* With XDP the fastpath gets half of the cores; where there are one or two, all share. */
+static unsigned worker_count(const struct run *r)
+{
+	cpu_set_t set;
+	unsigned cores = 1;
+
+	if (r->config->server.workers)
+		return MIN(r->config->server.workers, LISTEN_MAX_WORKERS);
+	if (sched_getaffinity(0, sizeof set, &set) == 0)
+		cores = (unsigned)MAX(CPU_COUNT(&set), 1);
+	if (r->xdp.open_count && cores > 2)
+		cores -= cores / 2;
+	return MIN(cores, LISTEN_MAX_WORKERS);
+}
+
+static int bind_all(struct run *r)
+{
+	struct bind_request request = {
+		.addresses = r->config->listen.dns,
+		.address_count = r->config->listen.dns_count,
+		.workers = worker_count(r),
+		.udp_receive_buffer = r->config->listen.udp_receive_buffer,
+	};
+	struct bind_error error;
+	enum err err;
+
+	for (unsigned waited = 0; (err = bind_sockets(&r->sockets, &request, &error)) == ERR_BUSY && waited < PREDECESSOR_MS;
+	     waited += RETRY_MS)
+		sleep_ms(RETRY_MS);
+	if (err != ERR_OK) {
+		log_write(M_RUN_LISTEN_FAILED, "%s", error.text);
+		return VERB_FAILED;
+	}
+	if (r->sockets.count && r->sockets.udp_receive_buffer < request.udp_receive_buffer)
+		log_write(M_RUN_BUFFER_SMALL, "UDP receive buffers are %u octets, not %u", r->sockets.udp_receive_buffer,
+			  request.udp_receive_buffer);
+	return VERB_OK;
+}
+
+static int prepare_part(struct run *r, struct run_part *p)
+{
+	char label[32], self[PATH_MAX];
+	ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash = bytes > 0 ? (self[bytes] = '\0', strrchr(self, '/')) : NULL;
+	enum err err;
+
+	if (slash)
+		*slash = '\0';
+	if (!slash || (size_t)snprintf(p->program, sizeof p->program, "%s/skua-%s", self, p->name) >= sizeof p->program ||
+	    access(p->program, X_OK) != 0)
+		snprintf(p->program, sizeof p->program, SKUA_LIBEXECDIR "/skua-%s", p->name);
+	snprintf(label, sizeof label, "skua-counters-%s", p->name);
+	err = counters_create(&p->counters_fd, label);
+	if (err == ERR_OK)
+		err = counters_attach(&p->counters, p->counters_fd, false);
+	if (err != ERR_OK) {
+		log_write(M_RUN_SYSTEM, "no shared memory for counters: %s", err_text(err));
+		return VERB_FAILED;
+	}
+	return listen_control(r, &p->control_fd, p->name) == ERR_OK ? VERB_OK : VERB_FAILED;
+}
+
+static int share_settings(struct run *r)
+{
+	struct settings settings;
+	uint8_t random[16];
+
+	if (getrandom(random, sizeof random, 0) != sizeof random) {
+		log_write(M_RUN_SYSTEM, "no random numbers for the cookie secret: %m");
+		return VERB_FAILED;
+	}
+	run_share_settings(&settings, r->config, random);
+	enum err err = run_share_bytes(&r->settings_fd, "skua-settings", &settings, sizeof settings);
+	explicit_bzero(&settings, sizeof settings);
+	explicit_bzero(random, sizeof random);
+	if (err != ERR_OK)
+		log_write(M_RUN_SYSTEM, "no shared memory for the settings: %s", err_text(err));
+	return err == ERR_OK ? VERB_OK : VERB_FAILED;
+}
+
+static int make_loop_descriptors(struct run *r)
+{
+	sigset_t set;
+	struct itimerspec tick = { 0 };
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	r->tick_ns = r->xdp.open_count ? RUN_TICK_XDP_NS : RUN_TICK_SOCKET_NS;
+	tick.it_value.tv_nsec = tick.it_interval.tv_nsec = (long)r->tick_ns;
+	if (r->signal_fd < 0 || r->timer_fd < 0 || timerfd_settime(r->timer_fd, 0, &tick, NULL) != 0) {
+		log_write(M_RUN_SYSTEM, "signalfd or timerfd: %m");
+		return VERB_FAILED;
+	}
+	return VERB_OK;
+}
+
+/* A busy box must not hide a hang from us. The parts do not inherit it. */
+static void raise_priority(void)
+{
+	struct sched_param p = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) == 0)
+		return;
+	log_write(M_RUN_PRIORITY, "no real-time priority: %m");
+	p.sched_priority = 0;
+	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &p) == 0)
+		(void)!setpriority(PRIO_PROCESS, 0, -10);
+}
+
+int run_setup(struct run *r, const struct verb_call *call)
+{
+	int exit_code;
+
+	*r = (struct run){ .config_fd = -1, .settings_fd = -1, .lock_fd = -1, .signal_fd = -1, .timer_fd = -1, .control_fd = -1,
+			   .xdp.netlink_fd = -1, .started_ns = clock_mono_ns() };
+	run_publish_init(&r->publish);
+	run_part_init(&r->part[LINK_PART_FASTPATH], LINK_PART_FASTPATH, "fastpath");
+	run_part_init(&r->part[LINK_PART_SLOWPATH], LINK_PART_SLOWPATH, "slowpath");
+	if ((exit_code = load_config(r, call)) != VERB_OK || (exit_code = make_folders(r)) != VERB_OK)
+		return exit_code;
+	raise_limits();
+	if (listen_control(r, &r->control_fd, "run") != ERR_OK || run_control_create(r) != ERR_OK)
+		return VERB_FAILED;
+	run_xdp_open(&r->xdp, r->config);
+	if ((exit_code = bind_all(r)) != VERB_OK || (exit_code = share_settings(r)) != VERB_OK ||
+	    (exit_code = make_loop_descriptors(r)) != VERB_OK)
+		return exit_code;
+	for (int i = 0; i < LINK_PART_COUNT_; i++) {
+		if ((exit_code = prepare_part(r, &r->part[i])) != VERB_OK)
+			return exit_code;
+	}
+	if (sd_watchdog_enabled(0, &r->watchdog_ns) > 0)
+		r->watchdog_ns *= 1000 / 2;   /* it tells microseconds; we are to be heard twice in that time */
+	else
+		r->watchdog_ns = 0;
+	raise_priority();
+	return VERB_OK;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void remove_socket(const struct run *r, const char *name)
+{
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof path, "%s/%s.sock", r->config->server.run, name) < sizeof path)
+		unlink(path);
+}
+
+void run_setup_undo(struct run *r)
+{
+	run_xdp_close(&r->xdp);
+	control_server_destroy(r->control);
+	for (int i = 0; i < LINK_PART_COUNT_; i++) {
+		if (r->part[i].control_fd >= 0)
+			remove_socket(r, r->part[i].name);
+		run_part_fini(&r->part[i]);
+	}
+	if (r->control_fd >= 0)
+		remove_socket(r, "run");
+	run_publish_fini(&r->publish);
+	bind_set_fini(&r->sockets);
+	close_fd(&r->control_fd);
+	close_fd(&r->signal_fd);
+	close_fd(&r->timer_fd);
+	close_fd(&r->settings_fd);
+	close_fd(&r->config_fd);
+	close_fd(&r->lock_fd);
+	config_free(r->config);
+}
