@@ -2,3 +2,5 @@
 LIB += fastpath/table/shm.c fastpath/table/counters.c fastpath/table/settings.c fastpath/table/snapshot.c fastpath/table/snapshot_hot.c
 LIB += fastpath/table/zone_set.c fastpath/table/zone_set_hot.c fastpath/table/zone_set_map.c fastpath/table/zone_set_segment.c
 LIB += fastpath/table/zone_build.c
+LIB += fastpath/table/zone_compile.c fastpath/table/zone_compile_block.c fastpath/table/zone_compile_nsec3.c
+LIB += fastpath/table/zone_image_delta_hot.c fastpath/table/nsec3_hash_hot.c

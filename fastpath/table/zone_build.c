@@ -94,6 +94,14 @@ static uint16_t file_index(struct zone_build *b, const char *file)
 	return (uint16_t)b->file_count++;
 }
 
+void zone_build_drop_plan(struct zone_build *b)
+{
+	if (b->plan.size_bytes == 0 && !b->plan.nsec3_owners)
+		return;
+	free(b->plan.nsec3_owners);
+	b->plan = (struct zone_build_plan){ 0 };
+}
+
 /* --- nodes --------------------------------------------------------------------------------------------------------------- */
 
 static zone_build_ref find_ref(const struct zone_build *b, const uint8_t *lower, size_t bytes, uint64_t hash)
@@ -196,6 +204,7 @@ static enum err make_ref(struct zone_build *b, const uint8_t *name, size_t bytes
 		}
 		free(b->sorted);
 		b->sorted = NULL;
+		zone_build_drop_plan(b);
 	}
 	*out = b->recent = ref;
 	return ERR_OK;
@@ -241,12 +250,6 @@ enum err zone_build_create(struct zone_build **out, const uint8_t *name, uint16_
 	b->recent = b->apex;
 	*out = b;
 	return ERR_OK;
-}
-
-void zone_build_drop_plan(struct zone_build *b)
-{
-	free(b->plan.nsec3_owners);
-	b->plan = (struct zone_build_plan){ 0 };
 }
 
 void zone_build_destroy(struct zone_build *b)

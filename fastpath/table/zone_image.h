@@ -38,6 +38,7 @@ enum zone_image_flags {
 	ZONE_HAS_WILDCARD = 4,
 	ZONE_HAS_DNAME = 8,
 	ZONE_HAS_CUT = 16,
+	ZONE_DELTA = 32,                /* changed owners only: never a view's base */
 };
 
 struct zone_slot {                      /* open addressing, linear probing; node 0 = empty; at most 3/4 full */
