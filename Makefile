@@ -45,7 +45,7 @@ PROGS :=
 UNIT  :=
 FUZZ  :=
 .DEFAULT_GOAL := all
-ROOMS := bpf fastpath/base fastpath/dns fastpath/table fastpath/answer fastpath/xdp slowpath config tools tests bench
+ROOMS := bpf fastpath/base fastpath/dns fastpath/table fastpath/answer fastpath/xdp slowpath config tools tools/lint tests bench
 include $(foreach r,$(ROOMS),$(r)/build.mk)
 
 obj      = $(patsubst %.c,$(O)/obj/%.o,$(1))
@@ -55,7 +55,7 @@ PROG_BIN := $(addprefix $(O)/,$(PROGS))
 UNIT_BIN := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(UNIT))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(FUZZ))
 
-.PHONY: all check check-long check-zerocopy bench install format lint fuzz help clean unit
+.PHONY: all check check-long check-zerocopy bench install format lint fuzz help clean unit unit-build fuzz-build fuzz-replay fuzz-run
 all: $(PROG_BIN) ## build every program into build/
 
 $(O)/obj/%.o: %.c $(GEN_HEADERS)
@@ -86,8 +86,27 @@ $(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(LIBSKUA)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 
-unit: $(UNIT_BIN) ## build and run the unit tests of this VARIANT
+unit-build: $(UNIT_BIN)
+unit: unit-build ## build and run the unit tests of this VARIANT
 	@for t in $(UNIT_BIN); do echo "== $$t"; $$t || exit 1; done
+
+check: ## every test but the long suites (as root)
+	tools/check
+check-long: ## the long suites too: hours of fuzzing, faults and peers, zero-copy in a guest
+	tools/check --long
+	$(MAKE) check-zerocopy
+
+# --- fuzzers: VARIANT=fuzz is implied -------------------------------------------------------------------------------
+FUZZ_SECONDS ?= 3600
+FUZZ_EACH = $$(( $(FUZZ_SECONDS) / $(words $(FUZZ_BIN)) + 1 ))
+fuzz-build: $(FUZZ_BIN)
+fuzz-replay: fuzz-build
+	@for t in $(FUZZ_BIN); do n=$$(basename $$t); echo "== $$n"; c=tests/fuzz/corpus/$$n; [ ! -d $$c ] || $$t -runs=0 $$c || exit 1; done
+fuzz-run: fuzz-build
+	@for t in $(FUZZ_BIN); do n=$$(basename $$t); echo "== $$n"; mkdir -p $(O)/found/$$n; c=tests/fuzz/corpus/$$n; [ -d $$c ] || c=; \
+		$$t -max_total_time=$(FUZZ_EACH) -rss_limit_mb=2048 -timeout=20 -artifact_prefix=$(O)/found/$$n- $(O)/found/$$n $$c || exit 1; done
+fuzz: ## fuzz all targets for FUZZ_SECONDS (3600) in all
+	$(MAKE) VARIANT=fuzz fuzz-run
 
 clean: ## remove everything that was built
 	rm -rf build
