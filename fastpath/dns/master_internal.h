@@ -4,14 +4,14 @@
 #include "dns/master.h"
 #include "dns/master_lex.h"
 
-#define MASTER_MAX_TTL_S 0x7fffffffu        /* RFC 2181 section 8 */
-#define MASTER_MAX_INCLUDES 65536u          /* files read in all: a file that includes itself twice doubles at each level */
+#define MASTER_MAX_TTL_S      0x7fffffffu /* RFC 2181 section 8 */
+#define MASTER_MAX_INCLUDES   65536u      /* files read in all: a file that includes itself twice doubles at each level */
 #define MASTER_MAX_PATH_BYTES 4096u
-#define MASTER_TYPE_CACHE 16u
+#define MASTER_TYPE_CACHE     16u
 
 enum master_owner {
-	MASTER_OWNER_NONE,                  /* no entry named one yet */
-	MASTER_OWNER_BAD,                   /* the last one had an error: what follows it is checked but not handed over */
+	MASTER_OWNER_NONE, /* no entry named one yet */
+	MASTER_OWNER_BAD,  /* the last one had an error: what follows it is checked but not handed over */
 	MASTER_OWNER_KNOWN,
 };
 
@@ -25,13 +25,16 @@ struct master_source {
 	uint8_t origin[NAME_MAX_BYTES];
 };
 
-struct master_type_slot { uint64_t text; uint16_t type; };
+struct master_type_slot {
+	uint64_t text;
+	uint16_t type;
+};
 
 struct master_reader {
 	const struct master_options *options;
 	const struct master_callbacks *callbacks;
 	struct master_result result;
-	uint32_t depth;                     /* of source in use; 0 is the first file */
+	uint32_t depth; /* of source in use; 0 is the first file */
 	uint32_t includes;
 	uint32_t ttl_s, default_ttl_s;
 	bool ttl_known, default_ttl_known, ttl_missed;
@@ -46,7 +49,7 @@ struct master_header {
 	uint16_t type;
 	uint32_t ttl_s;
 	bool ttl_given;
-	uint32_t next;                      /* index of the word behind the type */
+	uint32_t next; /* index of the word behind the type */
 };
 
 ALWAYS_INLINE struct master_source *master_source(struct master_reader *r) { return &r->source[r->depth]; }
@@ -67,7 +70,7 @@ bool master_header_parse(struct master_reader *r, uint32_t first, struct master_
 /* Checks the data in words [first, count) of r->entry and hands the record over. `generated` is the place for everything if
  * the words don't stand in the file (else NULL). False if the data was wrong; the error was reported. */
 bool master_deliver(struct master_reader *r, const uint8_t *owner, size_t owner_bytes, const struct master_header *header,
-		    uint32_t first, const struct master_place *generated);
+                    uint32_t first, const struct master_place *generated);
 /* ERR_SYNTAX: not the shape of a TTL; ERR_RANGE: it is one, but above MASTER_MAX_TTL_S. */
 enum err master_ttl_parse(const char *text, size_t text_bytes, uint32_t *ttl_s);
 

@@ -16,7 +16,7 @@
 #define MASTER_MAX_RECOVERIES 16u
 
 struct master_lexer {
-	const char *pos_, *end_;      /* the next octet, and the end of the text */
+	const char *pos_, *end_; /* the next octet, and the end of the text */
 	const char *line_start_;
 	uint32_t line_;
 	uint32_t recoveries_;
@@ -34,10 +34,10 @@ struct master_entry {
 };
 
 struct master_lex_error {
-	const char *at;               /* the offending octet */
-	uint32_t line;                /* of at */
+	const char *at; /* the offending octet */
+	uint32_t line;  /* of at */
 	const char *line_start;
-	const char *text;             /* a static sentence */
+	const char *text; /* a static sentence */
 };
 
 enum master_lex_result { MASTER_LEX_ENTRY, MASTER_LEX_END, MASTER_LEX_ERROR };

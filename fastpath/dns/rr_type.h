@@ -8,10 +8,11 @@ enum rr_class { RR_CLASS_IN = 1, RR_CLASS_CH = 3, RR_CLASS_HS = 4, RR_CLASS_NONE
 
 /* IANA numbers; the complete list is in rr_type.c's table. These are named for code that treats them apart. */
 enum rr_type {
-	RR_A = 1, RR_NS = 2, RR_CNAME = 5, RR_SOA = 6, RR_NULL = 10, RR_PTR = 12, RR_HINFO = 13, RR_MX = 15, RR_TXT = 16,
+	RR_A = 1, RR_NS = 2, RR_MD = 3, RR_MF = 4, RR_CNAME = 5, RR_SOA = 6, RR_NULL = 10, RR_WKS = 11, RR_PTR = 12,
+	RR_HINFO = 13, RR_MINFO = 14, RR_MX = 15, RR_TXT = 16, RR_RP = 17, RR_AFSDB = 18, RR_RT = 21,
 	RR_SIG = 24, RR_KEY = 25, RR_AAAA = 28, RR_NXT = 30, RR_SRV = 33, RR_NAPTR = 35, RR_DNAME = 39, RR_OPT = 41,
 	RR_DS = 43, RR_RRSIG = 46, RR_NSEC = 47, RR_DNSKEY = 48, RR_NSEC3 = 50, RR_NSEC3PARAM = 51, RR_CDS = 59,
-	RR_CDNSKEY = 60, RR_ZONEMD = 63, RR_SVCB = 64, RR_HTTPS = 65, RR_TKEY = 249, RR_TSIG = 250, RR_IXFR = 251,
+	RR_CDNSKEY = 60, RR_ZONEMD = 63, RR_SVCB = 64, RR_HTTPS = 65, RR_SPF = 99, RR_TKEY = 249, RR_TSIG = 250, RR_IXFR = 251,
 	RR_AXFR = 252, RR_MAILB = 253, RR_MAILA = 254, RR_ANY = 255,
 };
 

@@ -26,6 +26,7 @@ enum {
 	ZONE_BUILD_DNAME = 8,       /* compiler: has a DNAME */
 	ZONE_BUILD_DELETED = 16,    /* delta under construction: the owner has gone (see zone_compile_internal.h) */
 	ZONE_BUILD_CHANGED = 32,    /* delta under construction: the owner belongs into it */
+	ZONE_BUILD_NS_TARGET = 64,  /* zone_check: some NS record names it */
 };
 
 struct zone_build_node {
