@@ -46,4 +46,8 @@
 	X(XDP_BPFFS_MOUNTED, "SK-XDP-008", LOG_XDP, LOG_LEVEL_NOTICE, "There was no bpffs at the pin folder, so one was mounted.", "Nothing. Systems with systemd have one at /sys/fs/bpf.") \
 	X(XDP_MAP_FAILED, "SK-XDP-009", LOG_XDP, LOG_LEVEL_ERROR, "A map of the XDP program could not be read or changed.", "Follow the line; `skua xdp detach` and a restart make new maps.") \
 	X(XDP_LIBBPF, "SK-XDP-010", LOG_XDP, LOG_LEVEL_INFO, "A message of libbpf, the library that loads XDP programs.", "Nothing by itself: see the lines after it.") \
-	X(XDP_SKB_MODE, "SK-XDP-011", LOG_XDP, LOG_LEVEL_WARNING, "XDP runs in generic mode, which gains little over sockets.", "Use a card whose driver has XDP, or leave the interface out of xdp.interfaces.")
+	X(XDP_SKB_MODE, "SK-XDP-011", LOG_XDP, LOG_LEVEL_WARNING, "XDP runs in generic mode, which gains little over sockets.", "Use a card whose driver has XDP, or leave the interface out of xdp.interfaces.") \
+	X(XDP_SOCKET_READY, "SK-XDP-012", LOG_XDP, LOG_LEVEL_NOTICE, "An AF_XDP socket was bound to a queue, in the stated mode for the stated reason.", "Nothing. For zero-copy see the reason.") \
+	X(XDP_SOCKET_FAILED, "SK-XDP-013", LOG_XDP, LOG_LEVEL_ERROR, "An AF_XDP socket could not be made; the interface is served by sockets.", "Follow the hint in the line.") \
+	X(XDP_FALLBACK, "SK-XDP-014", LOG_XDP, LOG_LEVEL_WARNING, "Zero-copy was tried and refused; copy mode is used.", "Check the driver and kernel version; set xdp.mode: copy to silence this.") \
+	X(XDP_BUSY_POLL, "SK-XDP-015", LOG_XDP, LOG_LEVEL_WARNING, "Preferred busy polling was asked for and refused.", "Kernel 5.11 or newer and CAP_NET_ADMIN at start are needed.")

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.h: one pinned thread that serves one AF_XDP queue: receive, answer in place, send, recycle.
+ *
+ * Split      serve_hot.c holds serve_batch(): no system call, no clock, no lock. serve.c holds the loop around it: clock, heartbeat,
+ *            kicks, sleeping, quiescent states.
+ * Memory     Everything is allocated before the thread starts.
+ * Sharing    The control thread writes stop_ and mtu_bytes_ and reads the counters; everything else is the thread's. */
+#pragma once
+#include "answer/answer.h"
+#include "base/base.h"
+#include "table/counters.h"
+#include "table/snapshot.h"
+#include "xdp/frame.h"
+#include "xdp/socket.h"
+
+#include <pthread.h>
+
+/* Messages answered together: enough to overlap cache misses, few enough for their state and headers to stay in L1 (frames of
+ * 2048 octets fall on the same few cache sets). */
+#define SERVE_GROUP 16u
+#define SERVE_MIN_CAPACITY_BYTES 512u   /* answer.h: a message has at least this room */
+#define SERVE_POLL_MS 5                 /* longest sleep: the heartbeat is at most 10 ms old */
+
+struct serve {
+	/* set up by the owner before the thread starts */
+	struct umem *umem;
+	struct xdp_socket *socket;
+	struct counter_block *counters;
+	const struct snapshot_holder *snapshots;
+	int cpu;                        /* -1: not pinned */
+	bool verify_checksums;
+	/* written by the control thread */
+	_Atomic bool stop;
+	_Atomic uint32_t mtu_bytes;
+	/* the thread's */
+	struct answer_thread answer;
+	uint64_t wall_read_ns;
+	struct umem_packet in[UMEM_BATCH], out[UMEM_BATCH];
+	struct frame frame[SERVE_GROUP];
+	uint64_t address[SERVE_GROUP];
+	struct answer_query query[SERVE_GROUP];
+	pthread_t thread;
+	bool is_started;
+};
+
+/* Takes up to UMEM_BATCH packets, answers them from snap, puts replies into the TX ring, recycles frames. Returns how many packets
+ * came. The caller sets s->answer.wall_s and does the kick. */
+MUST_USE HOT uint32_t serve_batch(struct serve *s, const struct snapshot *snap);
+
+/* Starts the thread on s->cpu. s stays the caller's and outlives the thread. */
+MUST_USE enum err serve_start(struct serve *s, const char *name);
+/* Asks the thread to stop and joins it. */
+void serve_stop(struct serve *s);
