@@ -20,7 +20,7 @@ static inline const struct zone_map_entry *find_exact(const struct zone_set *set
 		if (slot.tag != tag)
 			continue;
 		const struct zone_map_entry *e = zone_set_entry(set, slot.node);
-		if (e->hash == hash && e->name_bytes == bytes && memcmp(zone_map_entry_name(e), lower, bytes) == 0)
+		if (e->hash == hash && e->name_bytes == bytes && zone_name_is(zone_map_entry_name(e), lower, bytes))
 			return e;
 	}
 	return NULL;
