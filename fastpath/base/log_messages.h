@@ -36,6 +36,25 @@
 	X(CONTROL_DENIED, "SK-CTL-002", LOG_CONTROL, LOG_LEVEL_WARNING, "A process without the right to do so has connected to a control socket and was turned away.", "Run the command as root, or as a member of the socket's group.") \
 	X(CONTROL_FULL, "SK-CTL-003", LOG_CONTROL, LOG_LEVEL_WARNING, "A control connection was refused because too many were open.", "Find out which client keeps connections open (`ss -xp`).") \
 	X(CONTROL_FAILED, "SK-CTL-004", LOG_CONTROL, LOG_LEVEL_ERROR, "The control socket can't accept connections for now; it tries again every second.", "See the reason in the line; usually a limit on open files or memory.") \
+	X(ZONE_LOADED, "SK-ZONE-001", LOG_ZONE, LOG_LEVEL_INFO, "A zone was loaded from its master file: its serial, records, what reading took.", "Nothing.") \
+	X(ZONE_REFUSED, "SK-ZONE-002", LOG_ZONE, LOG_LEVEL_ERROR, "A zone's master file can't be used. The version before stays in service; a zone that has none is answered SERVFAIL.", "Correct what the line says (file, line, column) and run `skua reload`. `skua zone status ZONE` lists more of the errors.") \
+	X(ZONE_RELOAD_DONE, "SK-ZONE-003", LOG_ZONE, LOG_LEVEL_NOTICE, "A load or reload of zones has ended; the line says how many were read, unchanged and refused.", "Nothing; for refused zones see their own lines.") \
+	X(ZONE_PUBLISHED, "SK-ZONE-004", LOG_ZONE, LOG_LEVEL_INFO, "A new zone set is being served.", "Nothing.") \
+	X(ZONE_PUBLISH_FAILED, "SK-ZONE-005", LOG_ZONE, LOG_LEVEL_ERROR, "A new zone set could not be put in service; the one before stays.", "The line says why; usually memory.") \
+	X(ZONE_LIVE_LATE, "SK-ZONE-006", LOG_ZONE, LOG_LEVEL_WARNING, "A part did not take up a new zone set in time; it still answers from the one before.", "Look for a hung or starved fastpath.") \
+	X(ZONE_ADOPTED, "SK-ZONE-007", LOG_ZONE, LOG_LEVEL_NOTICE, "The zones of the process before were taken over from the supervisor's memory.", "Nothing.") \
+	X(ZONE_ADOPT_FAILED, "SK-ZONE-008", LOG_ZONE, LOG_LEVEL_WARNING, "The zone set that the supervisor keeps failed its checks and was thrown away; the zones are loaded afresh.", "If it repeats, test the memory of the machine.") \
+	X(ZONE_IMAGE_READ, "SK-ZONE-009", LOG_ZONE, LOG_LEVEL_INFO, "Zones were taken from an image file, since their master files have not changed.", "Nothing.") \
+	X(ZONE_IMAGE_BAD, "SK-ZONE-010", LOG_ZONE, LOG_LEVEL_WARNING, "An image file is damaged or of another version; it was removed and the zones are loaded from their master files.", "Nothing after an upgrade. Otherwise check the disk.") \
+	X(ZONE_IMAGE_WRITE_FAILED, "SK-ZONE-011", LOG_ZONE, LOG_LEVEL_WARNING, "An image file could not be written. Serving goes on; the next cold start has to read the master files.", "Make room, or give the slowpath's user the right to write to server.state.") \
+	X(ZONE_REPACKED, "SK-ZONE-012", LOG_ZONE, LOG_LEVEL_INFO, "Segments with much garbage were written anew.", "Nothing.") \
+	X(ZONE_MEMORY, "SK-ZONE-013", LOG_MEMORY, LOG_LEVEL_ERROR, "Memory ran out while zones were handled.", "Give the machine more memory, or lower limits.max-zone-bytes to find the zone.") \
+	X(SLOWPATH_STARTED, "SK-SLOW-001", LOG_RUN, LOG_LEVEL_NOTICE, "The slowpath serves; the line says how many threads and zones.", "Nothing.") \
+	X(SLOWPATH_STOPPED, "SK-SLOW-002", LOG_RUN, LOG_LEVEL_NOTICE, "The slowpath was asked to end and does so.", "Nothing.") \
+	X(SLOWPATH_CONFIG, "SK-SLOW-003", LOG_RUN, LOG_LEVEL_ERROR, "The configuration that the supervisor handed over can't be used.", "Correct what the line says.") \
+	X(SLOWPATH_LINK, "SK-SLOW-004", LOG_RUN, LOG_LEVEL_ERROR, "The link to the supervisor ended or broke its protocol; the slowpath ends.", "Look at the supervisor's lines.") \
+	X(SLOWPATH_PRIVILEGES, "SK-SLOW-005", LOG_RUN, LOG_LEVEL_WARNING, "The slowpath could not give up all of its privileges, or runs as its caller since the configured user does not exist.", "Create the user (the installation does), or start `skua run` as root.") \
+	X(SLOWPATH_SYSTEM, "SK-SLOW-006", LOG_RUN, LOG_LEVEL_ERROR, "The system refused something that the slowpath needs to start.", "The line says what.") \
 	X(XDP_ATTACHED, "SK-XDP-001", LOG_XDP, LOG_LEVEL_NOTICE, "The XDP program was attached to an interface.", "Nothing. An Intel card may lose its link for some seconds at this moment.") \
 	X(XDP_ADOPTED, "SK-XDP-002", LOG_XDP, LOG_LEVEL_NOTICE, "The XDP program of an earlier run was found pinned and attached, and is used as it is.", "Nothing.") \
 	X(XDP_UPDATED, "SK-XDP-003", LOG_XDP, LOG_LEVEL_NOTICE, "The XDP program of another version was found and replaced without a gap.", "Nothing.") \

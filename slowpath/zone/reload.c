@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,7 +235,7 @@ static void fail_item(struct reload_result *result, struct zone_item *item, char
 	if (result->fault_count < RELOAD_FAULTS) {
 		struct reload_fault *f = &result->fault[result->fault_count++];
 		*f = (struct reload_fault){ .lines = take_lines ? strdup(take_lines) : NULL, .errors = errors };
-		snprintf(f->zone, sizeof(f->zone), "%s", name);
+		memcpy(f->zone, item->name, item->name_bytes);
 	}
 	zone_item_fail(item, take_lines, errors);
 }

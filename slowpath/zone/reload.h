@@ -26,7 +26,7 @@ struct reload_request {
 	void *user;
 };
 
-struct reload_fault { char zone[128]; char *lines; uint32_t errors; };   /* lines: owned, one error a line */
+struct reload_fault { uint8_t zone[NAME_MAX_BYTES]; char *lines; uint32_t errors; };   /* lines: owned, one error a line */
 struct reload_result {
 	uint64_t loaded, unchanged, failed, unread;  /* unread: given up since `stop` was set */
 	uint64_t duration_ns;
