@@ -412,7 +412,7 @@ enum err xdp_program_open(struct xdp_program **out, const char *ifname, const ch
 	struct steer *s = NULL;
 	struct bpf_prog_info info = { 0 };
 	uint32_t bytes = sizeof(info);
-	bool same_maps, is_attached, skb = mode == XDP_MODE_SKB;
+	bool same_maps = false, is_attached, skb = mode == XDP_MODE_SKB;
 	int fd;
 	enum err err;
 
