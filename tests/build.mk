@@ -1,3 +1,11 @@
 # tests: unit/ mirrors the tree, one Criterion binary a file; fuzz/ likewise, one libFuzzer target a file.
 UNIT += $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c tests/unit/*/*/*/*_test.c)
 FUZZ += $(wildcard tests/fuzz/*/*_fuzz.c tests/fuzz/*/*/*_fuzz.c)
+
+# tests/tools/: small programs that the system tests use; no part of the library is in them.
+TEST_TOOLS := $(O)/tests/tools/qload
+.PHONY: test-tools
+test-tools: $(TEST_TOOLS) ## build the small programs that the system tests use
+$(O)/tests/tools/%: tests/tools/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
