@@ -5,3 +5,4 @@ LIB += fastpath/table/zone_build.c
 LIB += fastpath/table/zone_compile.c fastpath/table/zone_compile_block.c fastpath/table/zone_compile_nsec3.c
 LIB += fastpath/table/zone_image_delta_hot.c fastpath/table/nsec3_hash_hot.c
 LIB += fastpath/table/zone_check.c fastpath/table/zone_check_target.c fastpath/table/zone_check_dnssec.c
+LIB += fastpath/table/zone_verify.c

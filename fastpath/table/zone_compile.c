@@ -18,6 +18,7 @@ struct pass {
 	size_t at;                      /* next free octet of the image */
 	uint32_t rrset_count, order_count;
 	uint64_t rr_count;
+	const char *why;                /* of a failure */
 	zone_ref last_nsec;             /* node of the last NSEC in canonical order */
 	zone_build_ref next_;           /* see next_node */
 	uint32_t index_;
@@ -101,12 +102,22 @@ static const struct zone_build_node *cut_above(const struct zone_build *b, const
 
 /* --- RRsets ---------------------------------------------------------------------------------------------------------------- */
 
-/* An RRset and behind it the signatures that cover it. False if it is too large. */
+/* Makes the next block. False with p->why if that RRset can't be served. */
+static bool make_block(struct pass *p, const struct zone_build_rrset *rrset, uint16_t covered, uint32_t ttl_cap_s)
+{
+	p->why = "an RRset is too large for a message";
+	if (!zone_block_make(p->block, rrset, covered, ttl_cap_s))
+		return false;
+	p->why = "an owner has several CNAMEs or DNAMEs";
+	return p->block->rr_count <= 1 || (rrset->type != RR_CNAME && rrset->type != RR_DNAME);
+}
+
+/* An RRset and behind it the signatures that cover it. */
 static bool put_rrset(struct pass *p, const struct zone_build_rrset *rrset, const struct zone_build_rrset *signatures,
 		      uint32_t ttl_cap_s, zone_ref *ref)
 {
 	struct zone_rrset *out = p->out ? (struct zone_rrset *)(p->out + p->at) : NULL;
-	if (!zone_block_make(p->block, rrset, ZONE_ANY_COVERED, ttl_cap_s))
+	if (!make_block(p, rrset, ZONE_ANY_COVERED, ttl_cap_s))
 		return false;
 	*ref = (zone_ref)(p->at / ZONE_REF_UNIT);
 	p->rr_count += p->block->rr_count;
@@ -117,7 +128,7 @@ static bool put_rrset(struct pass *p, const struct zone_build_rrset *rrset, cons
 		return true;
 	/* With a cap, the signature's TTL follows the RRset's. */
 	uint32_t cap_s = ttl_cap_s == UINT32_MAX ? UINT32_MAX : p->block->ttl_s;
-	if (!zone_block_make(p->block, signatures, rrset->type, cap_s))
+	if (!make_block(p, signatures, rrset->type, cap_s))
 		return false;
 	if (p->block->rr_count == 0)
 		return true;
@@ -129,9 +140,6 @@ static bool put_rrset(struct pass *p, const struct zone_build_rrset *rrset, cons
 	p->at += zone_block_image_bytes(p->block);
 	return true;
 }
-
-static const char too_large[] = "an RRset is too large for a message";
-static const char too_long[] = "the zone does not fit into 32 GiB";
 
 /* --- nodes ----------------------------------------------------------------------------------------------------------------- */
 
@@ -211,6 +219,7 @@ static bool put_node(struct pass *p, struct zone_build_node *node)
 		if (out)
 			((struct zone_rrset_slot *)(out + 1))[index++] = slot;
 	}
+	p->why = "the zone does not fit into 32 GiB";
 	return p->at / ZONE_REF_UNIT <= UINT32_MAX;
 }
 
@@ -300,13 +309,13 @@ static enum err plan_places(struct zone_build *b, struct zone_block *block, cons
 	pass_start(&p, at);
 	for (struct zone_build_node *node; (node = next_node(&p));)
 		if (!put_node(&p, node)) {
-			*why = p.at / ZONE_REF_UNIT > UINT32_MAX ? too_long : too_large;
+			*why = p.why;
 			return ERR_NOSPACE;
 		}
 	plan->order_count = p.order_count;
 	plan->rrset_count = p.rrset_count;
 	if (!put_tail(&p)) {
-		*why = too_large;
+		*why = p.why;
 		return ERR_NOSPACE;
 	}
 	plan->rr_count = p.rr_count;
@@ -316,7 +325,7 @@ static enum err plan_places(struct zone_build *b, struct zone_block *block, cons
 	plan->nsec3 = plan->nsec3_count ? (zone_ref)(at / ZONE_REF_UNIT) : 0;
 	at += plan->nsec3_count * sizeof(struct zone_nsec3);
 	plan->size_bytes = at;
-	*why = too_long;
+	*why = "the zone does not fit into 32 GiB";
 	return at / ZONE_REF_UNIT <= UINT32_MAX ? ERR_OK : ERR_NOSPACE;
 }
 
