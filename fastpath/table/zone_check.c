@@ -89,7 +89,7 @@ static void check_aliases(struct zone_checker *c, const struct zone_build_node *
 		zone_check_report(c, ZONE_CHECK_CNAME_MULTIPLE, node, zone_build_rr(c->b, cname->last),
 				  "%u CNAME records, not one", cname->rr_count);
 	if (cname != NULL)
-		ZONE_BUILD_EACH_RRSET (c->b, node, other) {
+		ZONE_BUILD_EACH_RRSET(c->b, node, other) {
 			if (may_stand_beside_cname(other->type))
 				continue;
 			rr_type_to_text(type, other->type);
@@ -129,7 +129,7 @@ static void check_occlusion(struct zone_checker *c, const struct zone_build_node
 	bool by_cut = zone_check_is_cut(c, occluder);
 
 	name_to_text(c->target, occluder->name);
-	ZONE_BUILD_EACH_RRSET (c->b, node, rrset) {
+	ZONE_BUILD_EACH_RRSET(c->b, node, rrset) {
 		if (by_cut && (is_glue(node, rrset->type) || (node == occluder && belongs_to_cut(rrset->type))))
 			continue;
 		if (node == occluder && rrset->type == RR_DNAME)
@@ -170,7 +170,7 @@ static void check_spf(struct zone_checker *c, const struct zone_build_node *node
 		return;
 	txt = zone_build_rrset_of(c->b, node, RR_TXT);
 	if (txt != NULL)
-		ZONE_BUILD_EACH_RR (c->b, txt, rr)
+		ZONE_BUILD_EACH_RR(c->b, txt, rr)
 			if (rr->rdata_bytes > sizeof(mark) - 1 && rr->rdata[0] >= sizeof(mark) - 1 &&
 			    memcmp(rr->rdata + 1, mark, sizeof(mark) - 1) == 0)
 				return;
@@ -196,7 +196,7 @@ static void check_rrset(struct zone_checker *c, const struct zone_build_node *no
 
 	if (likely(rrset->rr_count == 1 && rrset->duplicates == 0 && lowest->rdata_bytes < RRSET_MAX_BYTES - ZONE_RR_FIXED_BYTES))
 		return;
-	ZONE_BUILD_EACH_RR (c->b, rrset, rr) {
+	ZONE_BUILD_EACH_RR(c->b, rrset, rr) {
 		bytes += ZONE_RR_FIXED_BYTES + rr->rdata_bytes;
 		if (rr->ttl_s != lowest->ttl_s && (other == NULL || rr->ttl_s > other->ttl_s))
 			other = rr;
@@ -240,7 +240,7 @@ static void check_node(struct zone_checker *c, const struct zone_build_node *nod
 	occluder = zone_check_occluder(c, node);
 	if (occluder != NULL)
 		check_occlusion(c, node, occluder);
-	ZONE_BUILD_EACH_RRSET (c->b, node, rrset) {
+	ZONE_BUILD_EACH_RRSET(c->b, node, rrset) {
 		check_rrset(c, node, rrset);
 		zone_check_hosts(c, node, rrset);
 		zone_check_dnssec_rrset(c, node, rrset);
@@ -256,7 +256,7 @@ struct zone_check_result zone_check(struct zone_build *b, void (*report)(void *u
 	zone_build_settle(b);
 	zone_check_mark_glue(&c);
 	check_apex(&c);
-	ZONE_BUILD_EACH_NODE (b, node)
+	ZONE_BUILD_EACH_NODE(b, node)
 		check_node(&c, node);
 	zone_check_dnssec_zone(&c);
 	return c.result;

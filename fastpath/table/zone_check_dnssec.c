@@ -33,7 +33,7 @@ static void check_signatures(struct zone_checker *c, const struct zone_build_nod
 {
 	char type[16];
 
-	ZONE_BUILD_EACH_RR (c->b, rrset, rr) {
+	ZONE_BUILD_EACH_RR(c->b, rrset, rr) {
 		uint16_t covered = load_be16(rr->rdata);
 
 		if (zone_build_rrset_of(c->b, node, covered) != NULL)
@@ -54,7 +54,7 @@ static void check_nsec3(struct zone_checker *c, const struct zone_build_node *no
 				  "NSEC3 records stand at a hash of 32 letters and digits (base32hex) "
 				  "directly below the zone's name");
 	if (param != NULL)
-		ZONE_BUILD_EACH_RR (c->b, param, rr)
+		ZONE_BUILD_EACH_RR(c->b, param, rr)
 			if (same_chain(first, rr))
 				return;
 	zone_check_report(c, ZONE_CHECK_NSEC3_WITHOUT_PARAM, node, first, "no NSEC3PARAM record fits this NSEC3 record");
@@ -89,12 +89,12 @@ void zone_check_dnssec_rrset(struct zone_checker *c, const struct zone_build_nod
 /* Whether some NSEC3 belongs to the parameters. Each NSEC3PARAM looks at the first NSEC3 of every owner until one fits. */
 static bool has_chain(const struct zone_checker *c, const struct zone_build_rr *param)
 {
-	ZONE_BUILD_EACH_NODE (c->b, node) {
+	ZONE_BUILD_EACH_NODE(c->b, node) {
 		const struct zone_build_rrset *nsec3 = zone_build_rrset_of(c->b, node, RR_NSEC3);
 
 		if (nsec3 == NULL)
 			continue;
-		ZONE_BUILD_EACH_RR (c->b, nsec3, rr)
+		ZONE_BUILD_EACH_RR(c->b, nsec3, rr)
 			if (same_chain(rr, param))
 				return true;
 	}
@@ -109,7 +109,7 @@ void zone_check_dnssec_zone(struct zone_checker *c)
 
 	if (params == NULL)
 		return;
-	ZONE_BUILD_EACH_RR (c->b, params, rr) {
+	ZONE_BUILD_EACH_RR(c->b, params, rr) {
 		if (looked_at++ == NSEC3_MAX_PARAMS)
 			break;
 		uint16_t iterations = load_be16(rr->rdata + 2);

@@ -64,14 +64,14 @@ static enum target_kind target_find(const struct zone_checker *c, const uint8_t 
 
 void zone_check_mark_glue(struct zone_checker *c)
 {
-	ZONE_BUILD_EACH_NODE (c->b, node)
+	ZONE_BUILD_EACH_NODE(c->b, node)
 		node->flags &= (uint16_t)~ZONE_BUILD_NS_TARGET;
-	ZONE_BUILD_EACH_NODE (c->b, node) {
+	ZONE_BUILD_EACH_NODE(c->b, node) {
 		const struct zone_build_rrset *ns = zone_build_rrset_of(c->b, node, RR_NS);
 
 		if (ns == NULL)
 			continue;
-		ZONE_BUILD_EACH_RR (c->b, ns, rr) {
+		ZONE_BUILD_EACH_RR(c->b, ns, rr) {
 			struct zone_build_node *target = zone_build_find(c->b, rr->rdata);
 
 			if (target != NULL)
@@ -156,7 +156,7 @@ void zone_check_targets(struct zone_checker *c, const struct zone_build_node *no
 
 	if (type != RR_NS && type != RR_MX && type != RR_SRV)
 		return;
-	ZONE_BUILD_EACH_RR (c->b, rrset, rr) {
+	ZONE_BUILD_EACH_RR(c->b, rrset, rr) {
 		const struct zone_build_node *dname = NULL;
 		enum target_kind kind = target_find(c, rr->rdata + name_at, &dname);
 
@@ -291,7 +291,7 @@ void zone_check_hosts(struct zone_checker *c, const struct zone_build_node *node
 	for (size_t i = 0; i < ARRAY_LEN(host_names); i++) {
 		if (host_names[i].type != rrset->type || (rrset->type == RR_PTR && !is_reverse(node->name)))
 			continue;
-		ZONE_BUILD_EACH_RR (c->b, rrset, rr)
+		ZONE_BUILD_EACH_RR(c->b, rrset, rr)
 			check_data_names(c, node, &host_names[i], rr);
 	}
 }
