@@ -31,13 +31,14 @@ int client_run_dir(const struct verb_call *call, char out[static PATH_MAX])
 	if (run)
 		return (size_t)snprintf(out, PATH_MAX, "%s", run) < PATH_MAX ? VERB_OK
 									     : client_complain(call, "usage", "--run is too long");
-	if (config_file_read(path, CONFIG_FILE_MAX_BYTES, &text, &text_bytes) != ERR_OK) {
+	enum err err = config_read_file(path, &text, &text_bytes);
+	if (err != ERR_OK) {
 		if (!is_default)
-			return client_complain(call, "config", "%s: %s", path, strerror(errno));
+			return client_complain(call, "config", "%s: %s", path, err == ERR_NOSPACE ? err_text(err) : strerror(errno));
 		snprintf(out, PATH_MAX, "%s", CONFIG_FILE_RUN_DIR);
 		return VERB_OK;
 	}
-	enum err err = config_load(&config, path, text, text_bytes, count_errors, &errors);
+	err = config_load(&config, path, text, text_bytes, count_errors, &errors);
 	free(text);
 	if (err != ERR_OK)
 		return client_complain(call, "config",

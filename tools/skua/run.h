@@ -21,9 +21,10 @@
 #define RUN_START_SLOWPATH_NS 1800000000000ull  /* it may have to load every zone first */
 
 struct run {
-	struct config *config;
+	struct config *config;                  /* without zones */
 	char config_path[LINK_TEXT_BYTES];      /* absolute */
-	int config_fd, settings_fd, lock_fd;
+	int config_fd, small_config_fd;         /* sealed text; small: without zones, for the fastpath */
+	int settings_fd, lock_fd;
 	int signal_fd, timer_fd;
 	uint64_t tick_ns, started_ns;
 	struct run_pulse pulse;

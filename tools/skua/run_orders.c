@@ -64,7 +64,7 @@ static void hand_over_all(struct run *r, struct run_part *p)
 	struct link_msg message = { .type = LINK_CONFIG };
 
 	snprintf(message.text, sizeof message.text, "%s", r->config_path);
-	run_part_send(p, &message, r->config_fd);
+	run_part_send(p, &message, p->id == LINK_PART_SLOWPATH ? r->config_fd : r->small_config_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_COUNTERS }, p->counters_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_SETTINGS }, r->settings_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_CONTROL }, p->control_fd);

@@ -39,6 +39,42 @@ static void report(void *user, bool is_error, struct config_place place, const c
 	fprintf(stderr, "%s:%u:%u: %s: %s\n", l->path, place.line, place.column, is_error ? "error" : "warning", message);
 }
 
+/* The zones are the slowpath's business: without them the configuration stays small here and in the fastpath. */
+static enum err drop_zones(struct run *r, const char *text, size_t text_bytes)
+{
+	struct config *small;
+	char *rest;
+	size_t rest_bytes;
+	struct loading loading = { .path = r->config_path };
+
+	enum err err = config_text_without_zones(r->config, text, text_bytes, &rest, &rest_bytes);
+	if (err != ERR_OK)
+		return err;
+	err = config_load(&small, r->config_path, rest, rest_bytes, report, &loading);
+	if (err == ERR_OK) {
+		config_free(r->config);
+		r->config = small;
+		err = run_share_bytes(&r->small_config_fd, "skua-config-small", rest, rest_bytes);
+	}
+	free(rest);
+	return err;
+}
+
+static int share_config(struct run *r, const char *text, size_t text_bytes)
+{
+	enum err err = run_share_bytes(&r->config_fd, "skua-config", text, text_bytes);
+
+	if (err == ERR_OK)
+		err = drop_zones(r, text, text_bytes);
+	if (err != ERR_OK) {
+		log_write(M_RUN_SYSTEM, "no memory for the configuration: %s", err_text(err));
+		return VERB_FAILED;
+	}
+	for (size_t i = 0; i < r->config->log.level_count; i++)
+		log_set_level(r->config->log.level[i].subsystem, r->config->log.level[i].level);
+	return VERB_OK;
+}
+
 static int load_config(struct run *r, const struct verb_call *call)
 {
 	bool is_default;
@@ -48,27 +84,21 @@ static int load_config(struct run *r, const struct verb_call *call)
 	size_t text_bytes;
 	int exit_code = VERB_USAGE;
 
-	enum err err = config_file_read(path, CONFIG_FILE_MAX_BYTES, &text, &text_bytes);
+	enum err err = config_read_file(path, &text, &text_bytes);
 	if (err != ERR_OK) {
-		log_write(M_RUN_CONFIG_BAD, "%s: %m%s", path, is_default ? "; name another file by -c FILE or $SKUA_CONFIG" : "");
+		log_write(M_RUN_CONFIG_BAD, "%s: %s%s", path, err == ERR_NOSPACE ? "is too large" : strerror(errno),
+			  is_default ? "; name another file by -c FILE or $SKUA_CONFIG" : "");
 		return VERB_USAGE;
 	}
 	absolute = realpath(path, NULL);
-	if (!absolute || strlen(absolute) >= sizeof r->config_path) {
+	if (!absolute || strlen(absolute) >= sizeof r->config_path)
 		log_write(M_RUN_CONFIG_BAD, "%s: its full path must be shorter than %zu octets", path, sizeof r->config_path);
-		goto done;
-	}
-	strcpy(r->config_path, absolute);
-	if (config_load(&r->config, absolute, text, text_bytes, report, &loading) != ERR_OK) {
+	else if (snprintf(r->config_path, sizeof r->config_path, "%s", absolute) < 0)
+		exit_code = VERB_FAILED;
+	else if (config_load(&r->config, absolute, text, text_bytes, report, &loading) != ERR_OK)
 		log_write(M_RUN_CONFIG_BAD, "%s: %u errors", path, loading.errors);
-		goto done;
-	}
-	err = run_share_bytes(&r->config_fd, "skua-config", text, text_bytes);
-	if (err == ERR_OK)
-		exit_code = VERB_OK;
 	else
-		log_write(M_RUN_SYSTEM, "no shared memory for the configuration: %s", err_text(err));
-done:
+		exit_code = share_config(r, text, text_bytes);
 	free(absolute);
 	free(text);
 	return exit_code;
@@ -262,7 +292,7 @@ int run_setup(struct run *r, const struct verb_call *call)
 {
 	int exit_code;
 
-	*r = (struct run){ .config_fd = -1, .settings_fd = -1, .lock_fd = -1, .signal_fd = -1, .timer_fd = -1, .control_fd = -1,
+	*r = (struct run){ .config_fd = -1, .small_config_fd = -1, .settings_fd = -1, .lock_fd = -1, .signal_fd = -1, .timer_fd = -1, .control_fd = -1,
 			   .xdp.netlink_fd = -1, .started_ns = clock_mono_ns() };
 	run_publish_init(&r->publish);
 	run_part_init(&r->part[LINK_PART_FASTPATH], LINK_PART_FASTPATH, "fastpath");
@@ -321,6 +351,7 @@ void run_setup_undo(struct run *r)
 	close_fd(&r->timer_fd);
 	close_fd(&r->settings_fd);
 	close_fd(&r->config_fd);
+	close_fd(&r->small_config_fd);
 	close_fd(&r->lock_fd);
 	config_free(r->config);
 }
