@@ -177,6 +177,7 @@ enum err zone_load_begin(struct zone_load **out, const struct zone_load_request 
 
 size_t zone_load_image_bytes(const struct zone_load *l) { return l->image_bytes; }
 size_t zone_load_note_bytes(const struct zone_load *l) { return segment_note_bytes(l->source, l->source_count); }
+struct zone_build *zone_load_build(struct zone_load *l) { return l->build; }
 
 enum err zone_load_finish(struct zone_load *l, void *image, void *note)
 {

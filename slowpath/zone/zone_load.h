@@ -27,6 +27,8 @@ struct zone_load;
 MUST_USE enum err zone_load_begin(struct zone_load **out, const struct zone_load_request *request);
 size_t zone_load_image_bytes(const struct zone_load *l);
 size_t zone_load_note_bytes(const struct zone_load *l);
+/* The records, for `skua zone check --print`. Borrowed until destroy. */
+struct zone_build *zone_load_build(struct zone_load *l);
 /* image: zeroed, 8-byte aligned, image_bytes long; note: likewise, note_bytes long. */
 MUST_USE enum err zone_load_finish(struct zone_load *l, void *image, void *note);
 void zone_load_destroy(struct zone_load *l);    /* NULL is fine */
