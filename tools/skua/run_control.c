@@ -34,7 +34,7 @@ static json_t *part_json(const struct run_part *p, uint64_t now_ns)
 	bool runs = run_part_is_running(p);
 	unsigned threads = 0;
 
-	for (unsigned i = 0; runs && i < COUNTER_MAX_THREADS; i++)
+	for (unsigned i = 0; run_part_has_counted(p) && i < COUNTER_MAX_THREADS; i++)
 		threads += atomic_load_explicit((_Atomic uint32_t *)&p->counters->block[i].role, memory_order_relaxed) != COUNTER_UNUSED;
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name", p->name, "state", run_part_state_text(p->state),
 			 "pid", (json_int_t)p->pid, "uptime_s", runs ? seconds_since(p->started_ns, now_ns) : (json_int_t)0, "restarts",
@@ -60,12 +60,37 @@ static json_t *queue_json(const struct run *r, const struct run_part *p, unsigne
 			 (json_int_t)counter_get(b, C_ANSWERS), "drops", drops);
 }
 
+/* Every serving thread with its own counters, since its process started. */
+static json_t *threads_json(const struct run *r)
+{
+	static const char *const roles[] = { [COUNTER_XDP] = "xdp", [COUNTER_UDP] = "udp", [COUNTER_TCP] = "tcp", [COUNTER_OTHER] = "other" };
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < LINK_PART_COUNT_ * COUNTER_MAX_THREADS; i++) {
+		const struct run_part *p = &r->part[i / COUNTER_MAX_THREADS];
+		const struct counter_block *b = &p->counters->block[i % COUNTER_MAX_THREADS];
+		uint32_t role = atomic_load_explicit((_Atomic uint32_t *)&b->role, memory_order_acquire);
+		json_t *counters;
+
+		if (!run_part_has_counted(p) || role == COUNTER_UNUSED || role > COUNTER_OTHER)
+			continue;
+		counters = json_object();
+		for (unsigned c = 0; c < C_COUNT_; c++)
+			json_object_set_new(counters, counter_name(c), json_integer((json_int_t)counter_get(b, c)));
+		json_array_append_new(array, json_pack("{s:s, s:s, s:I, s:I, s:o}", "part", p->name, "role", roles[role], "cpu",
+						       (json_int_t)b->cpu, "generation",
+						       (json_int_t)atomic_load_explicit((_Atomic uint64_t *)&b->generation,
+											memory_order_relaxed), "counters", counters));
+	}
+	return array;
+}
+
 static json_t *queues_json(const struct run *r, uint64_t now_ns)
 {
 	const struct run_part *p = &r->part[LINK_PART_FASTPATH];
 	json_t *array = json_array();
 
-	for (unsigned i = 0; run_part_is_running(p) && i < COUNTER_MAX_THREADS; i++) {
+	for (unsigned i = 0; run_part_has_counted(p) && i < COUNTER_MAX_THREADS; i++) {
 		if (atomic_load_explicit((_Atomic uint32_t *)&p->counters->block[i].role, memory_order_acquire) == COUNTER_XDP)
 			json_array_append_new(array, queue_json(r, p, i, now_ns));
 	}
@@ -91,21 +116,21 @@ json_t *run_control_status(const struct run *r)
 {
 	const struct run_part *fastpath = &r->part[LINK_PART_FASTPATH], *slowpath = &r->part[LINK_PART_SLOWPATH];
 	uint64_t now_ns = clock_mono_ns();
-	json_t *parts = json_array(), *interfaces = json_array();
+	json_t *parts = json_object(), *interfaces = json_array();
 	const char *state = r->is_stopping ? "stopping" : slowpath->state == RUN_PART_SERVING ? "serving" : "starting";
 
 	for (int i = 0; i < LINK_PART_COUNT_; i++)
-		json_array_append_new(parts, part_json(&r->part[i], now_ns));
+		json_object_set_new(parts, r->part[i].name, part_json(&r->part[i], now_ns));
 	for (size_t i = 0; i < r->xdp.count; i++)
 		json_array_append_new(interfaces, interface_json(r, &r->xdp.interface[i]));
-	return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:o}", "version", version_text(),
+	return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:o}", "version", version_text(),
 			 "state", state, "pid", (json_int_t)getpid(), "uptime_s", seconds_since(r->started_ns, now_ns), "config",
 			 r->config_path, "run", r->config->server.run, "generation", (json_int_t)r->publish.generation, "zones",
 			 (json_int_t)r->publish.zone_count, "segments", (json_int_t)r->publish.count, "answers", "xdp",
 			 (json_int_t)run_part_total(fastpath, COUNTER_XDP, C_TX), "udp",
 			 (json_int_t)run_part_total(slowpath, COUNTER_UDP, C_UDP_TX), "tcp",
 			 (json_int_t)run_part_total(slowpath, COUNTER_TCP, C_ANSWERS), "parts", parts, "interfaces", interfaces, "queues",
-			 queues_json(r, now_ns));
+			 queues_json(r, now_ns), "threads", threads_json(r));
 }
 
 static json_t *status(void *user, const json_t *args, struct control_error *error)

@@ -254,15 +254,14 @@ void run_part_tick(struct run_part *p, uint64_t now_ns)
 	pidfd_send_signal(p->pid_fd, SIGTERM, NULL, 0);
 }
 
-/* Whether the blocks are this process's: until it has zeroed them they still hold those of the one before. */
-static bool has_counted(const struct run_part *p)
+bool run_part_has_counted(const struct run_part *p)
 {
 	return run_part_is_running(p) && p->counters->pid == (uint32_t)p->pid;
 }
 
 static void keep_totals(struct run_part *p)
 {
-	if (!has_counted(p))
+	if (!run_part_has_counted(p))
 		return;
 	for (unsigned role = COUNTER_XDP; role <= COUNTER_OTHER; role++) {
 		for (unsigned c = 0; c < C_COUNT_; c++)
@@ -272,7 +271,7 @@ static void keep_totals(struct run_part *p)
 
 uint64_t run_part_total(const struct run_part *p, enum counter_role role, enum counter which)
 {
-	return p->past[role][which] + (has_counted(p) ? counters_sum(p->counters, role, which) : 0);
+	return p->past[role][which] + (run_part_has_counted(p) ? counters_sum(p->counters, role, which) : 0);
 }
 
 static void describe_end(struct run_part *p, const siginfo_t *info)

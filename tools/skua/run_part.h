@@ -83,5 +83,7 @@ enum run_part_end {
 /* The process has ended (its pid_fd is readable): reaps it, keeps its totals, says what to do. */
 enum run_part_end run_part_reap(struct run_part *p, uint64_t now_ns, uint64_t *wait_ns);
 
+/* Whether the counter blocks are those of the process that runs: until it has zeroed them they are the last one's. */
+bool run_part_has_counted(const struct run_part *p);
 /* Totals over all processes of this part since the supervisor started. */
 uint64_t run_part_total(const struct run_part *p, enum counter_role role, enum counter which);

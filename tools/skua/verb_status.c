@@ -9,11 +9,11 @@
 static void print_parts(const json_t *parts)
 {
 	char uptime[32];
-	size_t i;
+	const char *name;
 	json_t *p;
 
 	printf("%-10s %-9s %8s %8s %9s %7s  %s\n", "part", "state", "pid", "up", "restarts", "threads", "last end");
-	json_array_foreach(parts, i, p)
+	json_object_foreach((json_t *)parts, name, p)
 		printf("%-10s %-9s %8lld %8s %9lld %7lld  %s\n", client_text(p, "name"), client_text(p, "state"),
 		       client_integer(p, "pid"), client_duration(client_integer(p, "uptime_s"), uptime), client_integer(p, "restarts"),
 		       client_integer(p, "threads"), client_text(p, "last_exit"));

@@ -18,3 +18,65 @@ static int ask_slowpath(const struct verb_call *call, const char *verb, json_t *
 	code = client_ask(run_dir, "slowpath", verb, take_args, timeout_ms, result, &error);
 	return code == VERB_OK ? VERB_OK : client_error(call, &error);
 }
+
+static void print_reload(const json_t *result)
+{
+	printf("%lld loaded, %lld unchanged, %lld failed\n", client_integer(result, "loaded"), client_integer(result, "unchanged"),
+	       client_integer(result, "failed"));
+}
+
+int verb_reload(const struct verb_call *call)
+{
+	json_t *args = json_object(), *result;
+
+	if (call->arg_count)
+		json_object_set_new(args, "zone", json_string(call->args[0]));
+	if (verb_has(call, VERB_OPT_FORCE))
+		json_object_set_new(args, "force", json_true());
+	int code = ask_slowpath(call, "reload", args, CLIENT_RELOAD_TIMEOUT_MS, &result);
+	return code == VERB_OK ? client_result(call, result, print_reload) : code;
+}
+
+static void print_zones(const json_t *result)
+{
+	const json_t *zones = json_is_array(result) ? result : json_object_get(result, "zones");
+	size_t i;
+	json_t *z;
+
+	printf("%-32s %-8s %10s %10s  %s\n", "zone", "state", "serial", "records", "file");
+	json_array_foreach(zones, i, z)
+		printf("%-32s %-8s %10lld %10lld  %s\n", client_text(z, "zone"), client_text(z, "state"), client_integer(z, "serial"),
+		       client_integer(z, "records"), client_text(z, "file"));
+}
+
+int verb_zone_list(const struct verb_call *call)
+{
+	json_t *result;
+	int code = ask_slowpath(call, "zone list", NULL, CLIENT_TIMEOUT_MS, &result);
+
+	return code == VERB_OK ? client_result(call, result, print_zones) : code;
+}
+
+/* Every field of the answer, a line each. */
+static void print_zone(const json_t *result)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)result, name, value) {
+		if (json_is_integer(value))
+			printf("%-16s %lld\n", name, (long long)json_integer_value(value));
+		else if (json_is_boolean(value))
+			printf("%-16s %s\n", name, json_is_true(value) ? "yes" : "no");
+		else if (json_is_string(value))
+			printf("%-16s %s\n", name, client_text(result, name));
+	}
+}
+
+int verb_zone_status(const struct verb_call *call)
+{
+	json_t *result;
+	int code = ask_slowpath(call, "zone status", json_pack("{s:s}", "zone", call->args[0]), CLIENT_TIMEOUT_MS, &result);
+
+	return code == VERB_OK ? client_result(call, result, print_zone) : code;
+}
