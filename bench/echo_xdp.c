@@ -22,7 +22,7 @@
 static volatile sig_atomic_t is_stopping;
 static void on_signal(int number) { (void)number; is_stopping = 1; }
 
-struct echo {
+struct echoer {
 	uint8_t *memory;
 	struct xsk_umem *umem;
 	struct xsk_socket *socket;
@@ -51,7 +51,7 @@ static void turn_around(uint8_t *frame)
 	frame[44] |= 0x80;
 }
 
-static void recycle(struct echo *e)
+static void recycle(struct echoer *e)
 {
 	uint32_t from, to, count = xsk_ring_cons__peek(&e->completion, 4 * BATCH, &from);
 
@@ -64,9 +64,9 @@ static void recycle(struct echo *e)
 	e->in_flight -= count;
 }
 
-static void kick(struct echo *e) { sendto(xsk_socket__fd(e->socket), NULL, 0, MSG_DONTWAIT, NULL, 0); }
+static void kick(struct echoer *e) { sendto(xsk_socket__fd(e->socket), NULL, 0, MSG_DONTWAIT, NULL, 0); }
 
-static void serve(struct echo *e)
+static void serve(struct echoer *e)
 {
 	struct pollfd wait = { .fd = xsk_socket__fd(e->socket), .events = POLLIN };
 
@@ -98,7 +98,7 @@ static void serve(struct echo *e)
 	}
 }
 
-static int open_socket(struct echo *e, const char *interface)
+static int open_socket(struct echoer *e, const char *interface)
 {
 	struct xsk_umem_config umem = { .fill_size = RING, .comp_size = RING, .frame_size = FRAME_BYTES };
 	struct xsk_socket_config socket = { .rx_size = RING, .tx_size = RING, .libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
@@ -122,10 +122,10 @@ static int open_socket(struct echo *e, const char *interface)
 
 int main(int argc, char **argv)
 {
-	static struct echo echo;
+	static struct echoer echo;
 	uint32_t queue = 0;
 	unsigned ifindex = argc == 2 ? if_nametoindex(argv[1]) : 0;
-	struct echo_bpf *skeleton = ifindex ? echo_bpf__open_and_load() : NULL;
+	struct echo *skeleton = ifindex ? echo__open_and_load() : NULL;
 
 	if (!skeleton) {
 		fputs("usage: echo_xdp INTERFACE (which must exist; root)\n", stderr);
@@ -148,6 +148,6 @@ int main(int argc, char **argv)
 	bpf_link__destroy(link);
 	xsk_socket__delete(echo.socket);
 	xsk_umem__delete(echo.umem);
-	echo_bpf__destroy(skeleton);
+	echo__destroy(skeleton);
 	return 0;
 }
