@@ -19,33 +19,42 @@ enum rr_type {
 /* One field of record data, in wire order. */
 enum rdata_field_kind {
 	RDF_END = 0,
-	RDF_U8, RDF_U16, RDF_U32,   /* decimal in text */
+	RDF_U8, RDF_U16, RDF_U32, RDF_U48, /* decimal in text */
 	RDF_TIME,                   /* u32: YYYYMMDDHHMMSS or seconds since 1970, RFC 4034 section 3.2 */
 	RDF_TTL,                    /* u32: decimal or with units (SOA timers) */
 	RDF_TYPE,                   /* u16: type mnemonic or TYPEnnn */
 	RDF_ALGORITHM,              /* u8: DNSSEC algorithm number or mnemonic */
 	RDF_CERT_TYPE,              /* u16: RFC 4398 mnemonics or number */
+	RDF_DSYNC_SCHEME,           /* u8: RFC 9859, NOTIFY or number */
+	RDF_RCODE,                  /* u16: mnemonic or number (TKEY, TSIG) */
 	RDF_NAME,                   /* domain name; flags below */
 	RDF_IPV4, RDF_IPV6,
 	RDF_STRING,                 /* one <character-string> */
 	RDF_STRINGS,                /* one or more up to the end */
 	RDF_STRING_LONG,            /* rest of rdata as one quoted text (CAA value, URI target) */
 	RDF_TAG,                    /* CAA tag: length octet and letters, unquoted */
-	RDF_HEX, RDF_BASE64,        /* rest of rdata; may be split by white space */
+	RDF_HEX, RDF_BASE64,        /* rest of rdata; may be split by white space; not empty unless optional */
+	RDF_DS_DIGEST, RDF_SSHFP_DIGEST, RDF_ZONEMD_DIGEST, /* RDF_HEX whose length follows from the digest type in front */
 	RDF_HEX_L8,                 /* length octet and hex, "-" when empty (NSEC3 salt) */
 	RDF_BASE32HEX_L8,           /* length octet and base32hex (NSEC3 next hashed owner) */
-	RDF_HEX_L16, RDF_BASE64_L16,/* u16 length and data (TKEY, TSIG) */
-	RDF_BITMAP,                 /* type bitmap, RFC 4034 section 4.1.2 */
+	RDF_BASE64_L16,             /* u16 length and data; the length is a word of the text too (TKEY, TSIG) */
+	RDF_BITMAP,                 /* type bitmap, RFC 4034 section 4.1.2; not empty unless optional */
+	RDF_BITMAP_NXT,             /* RFC 2535 section 5.2: types below 128, one bit each */
 	RDF_EUI48, RDF_EUI64, RDF_NID64, RDF_L32,
-	RDF_NSAP, RDF_X25, RDF_APL, RDF_LOC, RDF_WKS, RDF_SVCPARAMS, RDF_IPSECKEY, RDF_AMTRELAY, RDF_HIP, RDF_A6, RDF_GPOS,
+	RDF_NSAP, RDF_ATMA, RDF_X25, RDF_APL, RDF_LOC, RDF_WKS, RDF_SVCPARAMS, RDF_IPSECKEY, RDF_AMTRELAY, RDF_HIP, RDF_A6,
+	RDF_GPOS,                   /* one <character-string> that is a decimal number (RFC 1712) */
 	RDF_UNKNOWN,                /* rest, only as RFC 3597 \# text */
+	RDF_KIND_COUNT_
 };
 
 enum {
 	RDF_F_COMPRESS = 1,  /* a name that may be compressed when sent (RFC 3597 section 4: RFC 1035 types only) */
 	RDF_F_LOWER = 2,     /* a name that is lower-cased in canonical form (RFC 4034 6.2 with RFC 6840 5.1) */
 	RDF_F_ADDITIONAL = 4,/* the name whose addresses go into the additional section */
-	RDF_F_OPTIONAL = 8,  /* may be absent at the end (ISDN subaddress, HINFO quirks) */
+	RDF_F_OPTIONAL = 8,  /* may be absent at the end (ISDN subaddress), or empty where it takes the rest of rdata */
+	RDF_F_DECOMPRESS = 16, /* a name that is never sent compressed but read so (RFC 3597 section 4: RP, AFSDB, SRV ...) */
+	RDF_F_MNEMONIC = 32, /* printed as a mnemonic where there is one (CERT's algorithm) */
+	RDF_F_DASH = 64,     /* empty data is "-" in text (DOA) */
 };
 
 #define RR_TYPE_MAX_FIELDS 10
