@@ -69,4 +69,17 @@
 	X(XDP_SOCKET_READY, "SK-XDP-012", LOG_XDP, LOG_LEVEL_NOTICE, "An AF_XDP socket was bound to a queue, in the stated mode for the stated reason.", "Nothing. For zero-copy see the reason.") \
 	X(XDP_SOCKET_FAILED, "SK-XDP-013", LOG_XDP, LOG_LEVEL_ERROR, "An AF_XDP socket could not be made; the interface is served by sockets.", "Follow the hint in the line.") \
 	X(XDP_FALLBACK, "SK-XDP-014", LOG_XDP, LOG_LEVEL_WARNING, "Zero-copy was tried and refused; copy mode is used.", "Check the driver and kernel version; set xdp.mode: copy to silence this.") \
-	X(XDP_BUSY_POLL, "SK-XDP-015", LOG_XDP, LOG_LEVEL_WARNING, "Preferred busy polling was asked for and refused.", "Kernel 5.11 or newer and CAP_NET_ADMIN at start are needed.")
+	X(XDP_BUSY_POLL, "SK-XDP-015", LOG_XDP, LOG_LEVEL_WARNING, "Preferred busy polling was asked for and refused.", "Kernel 5.11 or newer and CAP_NET_ADMIN at start are needed.") \
+	X(XDP_CPU, "SK-XDP-016", LOG_XDP, LOG_LEVEL_WARNING, "A serving thread could not be pinned to its CPU.", "Correct xdp.cpus, or the CPU set that the service is started with.") \
+	X(XDP_VLAN_OFFLOAD, "SK-XDP-017", LOG_XDP, LOG_LEVEL_WARNING, "The card strips VLAN tags before XDP sees them, so replies would leave untagged.", "If queries come tagged: ethtool -K INTERFACE rxvlan off txvlan off.") \
+	X(XDP_SLOT_FAILED, "SK-XDP-018", LOG_XDP, LOG_LEVEL_ERROR, "A queue's XSKMAP slot could not be set; the kernel path goes on serving it.", "Kernel 6.0 or newer is needed; restart Skua if the interface was made anew.") \
+	X(XDP_SLOT_RESTORED, "SK-XDP-019", LOG_XDP, LOG_LEVEL_NOTICE, "A queue that had been left to the kernel path, for its thread was late, is served by AF_XDP again.", "If it repeats, look for CPU starvation.") \
+	X(XDP_LINK_DOWN, "SK-XDP-020", LOG_XDP, LOG_LEVEL_WARNING, "An interface lost its link.", "Check cable and switch.") \
+	X(XDP_LINK_UP, "SK-XDP-021", LOG_XDP, LOG_LEVEL_NOTICE, "An interface has its link again.", "Nothing.") \
+	X(XDP_FRAMES_MISSING, "SK-XDP-022", LOG_XDP, LOG_LEVEL_ERROR, "The driver did not give frames back that it had sent; the process is started afresh to bind its sockets anew.", "If it repeats without link changes, update driver and kernel, or set xdp.mode: copy.") \
+	X(XDP_SERVING, "SK-XDP-023", LOG_XDP, LOG_LEVEL_NOTICE, "The fastpath serves: queues and CPUs are named.", "Nothing.") \
+	X(XDP_ZONES, "SK-XDP-024", LOG_XDP, LOG_LEVEL_INFO, "A zone set became live in the fastpath.", "Nothing.") \
+	X(XDP_ZONES_BAD, "SK-XDP-025", LOG_XDP, LOG_LEVEL_ERROR, "A segment or zone map was refused; the last good one goes on being served.", "This is a bug: send the line with `skua version`.") \
+	X(XDP_PRIVILEGES, "SK-XDP-026", LOG_XDP, LOG_LEVEL_WARNING, "A privilege could not be given up, or the wanted user does not exist.", "Create the user skua-fastpath (a package does), or start as root.") \
+	X(XDP_LINK_ENDED, "SK-XDP-027", LOG_XDP, LOG_LEVEL_ERROR, "The supervisor is gone or broke the protocol; the fastpath ends.", "Look for the supervisor's own last lines.") \
+	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.")

@@ -1,3 +1,5 @@
-# fastpath/xdp: see the lists in the Makefile
-LIB += fastpath/xdp/program.c fastpath/xdp/program_maps.c
-LIB += fastpath/xdp/device.c fastpath/xdp/frame_hot.c fastpath/xdp/serve.c fastpath/xdp/serve_hot.c fastpath/xdp/socket.c fastpath/xdp/umem_hot.c
+# fastpath/xdp: a library part (program, sockets, frames, serving) and the process skua-fastpath.
+LIB += $(addprefix fastpath/xdp/,cpus.c device.c frame_hot.c program.c program_maps.c queues.c serve.c serve_hot.c socket.c umem_hot.c)
+
+PROGS += skua-fastpath
+skua-fastpath_SRC := $(addprefix fastpath/xdp/,main.c orders.c privileges.c seccomp.c status.c zones.c)

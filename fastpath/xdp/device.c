@@ -138,6 +138,11 @@ static void query_ethtool(struct device *d, int fd, const char *ifname)
 		d->strips_vlan = features->features[0].active & 1u << 8;
 }
 
+int device_socket(void)
+{
+	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 enum err device_query(struct device *out, const char *ifname)
 {
 	struct device d = { .ifindex = if_nametoindex(ifname) };
@@ -145,7 +150,7 @@ enum err device_query(struct device *out, const char *ifname)
 
 	if (!d.ifindex)
 		return ERR_NOTFOUND;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = device_socket();
 	if (fd < 0)
 		return err_from_errno(errno);
 	query_ethtool(&d, fd, ifname);
@@ -156,28 +161,18 @@ enum err device_query(struct device *out, const char *ifname)
 	return ERR_OK;
 }
 
-uint32_t device_mtu_bytes(const char *ifname)
+uint32_t device_mtu_bytes(int fd, const char *ifname)
 {
 	struct ifreq ifr = { .ifr_mtu = 0 };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = -1;
 
-	if (fd < 0)
-		return 0;
-	result = device_ioctl(fd, ifname, SIOCGIFMTU, &ifr);
-	close(fd);
-	return result == 0 && ifr.ifr_mtu > 0 ? (uint32_t)ifr.ifr_mtu : 0;
+	return device_ioctl(fd, ifname, SIOCGIFMTU, &ifr) == 0 && ifr.ifr_mtu > 0 ? (uint32_t)ifr.ifr_mtu : 0;
 }
 
-bool device_is_running(const char *ifname)
+bool device_is_running(int fd, const char *ifname)
 {
 	struct ifreq ifr = { .ifr_flags = 0 };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = -1;
 
-	if (fd < 0)
-		return false;
-	result = device_ioctl(fd, ifname, SIOCGIFFLAGS, &ifr);
-	close(fd);
-	return result == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	return device_ioctl(fd, ifname, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 bool device_can_zerocopy(const struct device *d, const char **reason)

@@ -21,9 +21,11 @@ struct device {
 
 /* ERR_NOTFOUND: no such interface. What the driver does not tell is left at its neutral value. */
 MUST_USE enum err device_query(struct device *out, const char *ifname);
+/* A descriptor for the two questions below, asked time and again by a process that may no longer make sockets. -1: errno. */
+int device_socket(void);
 /* 0 if the interface has gone. */
-uint32_t device_mtu_bytes(const char *ifname);
+uint32_t device_mtu_bytes(int fd, const char *ifname);
 /* Administratively up, with a carrier. */
-bool device_is_running(const char *ifname);
+bool device_is_running(int fd, const char *ifname);
 /* Whether zero-copy is to be tried on this device, and the reason, a static text, for the log. */
 bool device_can_zerocopy(const struct device *d, const char **reason);

@@ -49,6 +49,7 @@ static void sleep_until_rx(struct serve *s)
 	if (umem_tx_pending(s->umem) > (s->socket->is_zerocopy ? 0 : s->socket->tx_budget))
 		kick(s);
 	counter_add(s->counters, C_RX_WAKEUP, 1);
+	counter_set(s->counters, C_FRAME_LOST, s->lost_frames + atomic_load_explicit(&s->missing_frames, memory_order_relaxed));
 	snapshot_offline();
 	/* An error state would make poll return at once, again and again. */
 	if (poll(&p, 1, SERVE_POLL_MS) > 0 && !(p.revents & POLLIN))

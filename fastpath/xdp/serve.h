@@ -32,7 +32,9 @@ struct serve {
 	/* written by the control thread */
 	_Atomic bool stop;
 	_Atomic uint32_t mtu_bytes;
+	_Atomic uint32_t missing_frames;/* sent ones that never came back */
 	/* the thread's */
+	uint64_t lost_frames;           /* that the rings gave impossible addresses for */
 	struct answer_thread answer;
 	uint64_t wall_read_ns;
 	struct umem_packet in[UMEM_BATCH], out[UMEM_BATCH];

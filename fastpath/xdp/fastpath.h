@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fastpath.h: the state of the process skua-fastpath, shared by the files of its control thread.
+ *
+ *   main.c        start, loop, end          orders.c      what the supervisor's messages mean
+ *   zones.c       segments, snapshots       status.c      control verbs
+ *   privileges.c, seccomp.c                 what the process gives up before it serves
+ *
+ * Threads    One control thread (main) for everything here; one pinned thread per queue (serve.c). */
+#pragma once
+#include "base/control.h"
+#include "base/link.h"
+#include "config/config.h"
+#include "table/counters.h"
+#include "table/snapshot.h"
+#include "xdp/queues.h"
+
+/* Segments that the supervisor gave us, attached; a map names some of them. */
+struct zones {
+	struct segment *segment[ZONE_SET_MAX_SEGMENTS];
+	size_t segment_count;
+	struct snapshot_holder holder;
+	struct settings settings;
+	uint64_t generation;            /* of the published set; 0: none yet */
+	uint32_t zone_count;
+};
+
+struct fastpath {
+	int link;
+	struct config *config;          /* owned */
+	struct counters *counters;      /* owned */
+	struct zones zones;
+	struct queues queues;
+	int control_listen_fd;          /* owned; -1: none */
+	struct control_server *control; /* owned */
+	bool is_started;                /* GO was obeyed */
+	bool is_stopping;
+	enum link_exit exit_code;
+	uint64_t started_ns;
+};
+
+/* orders.c. Returns false when the process must end (exit_code says how). */
+MUST_USE bool orders_receive(struct fastpath *f);
+/* Tells the supervisor; false if it is gone. */
+MUST_USE bool orders_send(struct fastpath *f, enum link_type type, uint64_t generation, uint32_t a, const char *text);
+
+/* zones.c */
+void zones_init(struct zones *z);
+void zones_fini(struct zones *z);
+/* Each takes fd; all log what they refuse and then change nothing. */
+MUST_USE enum err zones_settings(struct zones *z, int fd);
+MUST_USE enum err zones_segment(struct zones *z, uint32_t id, int fd);
+void zones_segment_drop(struct zones *z, uint32_t id);
+/* Publishes; returns when every serving thread has left the older set. */
+MUST_USE enum err zones_map(struct zones *z, uint64_t generation, int fd);
+/* The empty set, so that threads have one to start with. */
+MUST_USE enum err zones_start_empty(struct zones *z);
+
+/* status.c: ends with a NULL name; user is the struct fastpath. */
+extern const struct control_verb status_verbs[];
+
+/* privileges.c: another uid if the user exists and we are root, no capabilities, no new ones, not dumpable, dies with its parent. Call
+ * with sockets made and before threads are. */
+MUST_USE enum err privileges_drop(const char *user);
+/* seccomp.c: for all threads, once they run. */
+MUST_USE enum err seccomp_enter(void);
