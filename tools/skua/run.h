@@ -27,6 +27,7 @@ struct run {
 	int settings_fd, lock_fd;
 	int signal_fd, timer_fd;
 	uint64_t tick_ns, started_ns;
+	uint64_t patience_until_ns;             /* the one before us was killed: what it holds may need until then to vanish */
 	struct run_pulse pulse;
 	struct run_part part[LINK_PART_COUNT_];
 	struct run_publish publish;

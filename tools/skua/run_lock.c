@@ -62,6 +62,7 @@ enum err run_lock_take(int *fd, const char *run_dir, pid_t *holder)
 		close(lock);
 		return err;
 	}
+	*holder = read_holder(lock);
 	int bytes = snprintf(text, sizeof text, "%d\n", (int)getpid());
 	if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)bytes, 0) != bytes) {
 		enum err err = err_from_errno(errno);
@@ -70,4 +71,10 @@ enum err run_lock_take(int *fd, const char *run_dir, pid_t *holder)
 	}
 	*fd = lock;
 	return ERR_OK;
+}
+
+void run_lock_give(int fd)
+{
+	(void)!ftruncate(fd, 0);
+	close(fd);
 }

@@ -26,8 +26,8 @@
 #ifndef SKUA_LIBEXECDIR
 #define SKUA_LIBEXECDIR "/usr/libexec/skua"     /* where `make install` puts the parts */
 #endif
-#define PREDECESSOR_MS 3000                     /* how long what a killed `skua run` leaves behind may take to vanish */
-#define RETRY_MS 20
+#define PREDECESSOR_NS 3000000000ull            /* how long what a killed `skua run` leaves behind may take to vanish */
+#define RETRY_MS 10
 
 struct loading { const char *path; unsigned errors; };
 
@@ -115,7 +115,7 @@ static void give_state_folder(const struct config *config)
 
 static int make_folders(struct run *r)
 {
-	pid_t holder = 0;
+	pid_t holder;
 	enum err err;
 
 	if (run_lock_folder(r->config->server.run, 0755) != ERR_OK) {
@@ -131,6 +131,7 @@ static int make_folders(struct run *r)
 		log_write(M_RUN_FOLDER, "%s/skua.lock: %m", r->config->server.run);
 		return VERB_FAILED;
 	}
+	r->patience_until_ns = holder ? r->started_ns + PREDECESSOR_NS : 0;
 	if (run_lock_folder(r->config->server.state, 0750) != ERR_OK) {
 		log_write(M_RUN_FOLDER, "server.state %s: %m", r->config->server.state);
 		return VERB_FAILED;
@@ -152,21 +153,26 @@ static void raise_limits(void)
 	(void)!setrlimit(RLIMIT_MEMLOCK, &memory);   /* UMEM; where it is refused, the fastpath says what it lacks */
 }
 
-static void sleep_ms(unsigned ms)
+/* After a `skua run` that was killed, its parts are being killed as well, but the kernel may need a moment. True: try again. */
+static bool is_patient(const struct run *r)
 {
-	struct timespec t = { .tv_nsec = (long)ms * 1000000 };
+	struct timespec t = { .tv_nsec = RETRY_MS * 1000000l };
+
+	if (clock_mono_ns() >= r->patience_until_ns)
+		return false;
 	nanosleep(&t, NULL);
+	return true;
 }
 
-/* The parts of a `skua run` that was killed are being killed as well, but the kernel may need a moment. */
 static enum err listen_control(struct run *r, int *fd, const char *name)
 {
 	char path[PATH_MAX];
 	enum err err = ERR_RANGE;
 
 	if ((size_t)snprintf(path, sizeof path, "%s/%s.sock", r->config->server.run, name) < sizeof path) {
-		for (unsigned waited = 0; (err = control_listen(fd, path)) == ERR_BUSY && waited < PREDECESSOR_MS; waited += RETRY_MS)
-			sleep_ms(RETRY_MS);
+		do
+			err = control_listen(fd, path);
+		while (err == ERR_BUSY && is_patient(r));
 	}
 	if (err != ERR_OK)
 		log_write(M_RUN_FOLDER, "control socket %s/%s.sock: %s", r->config->server.run, name, err_text(err));
@@ -199,9 +205,9 @@ static int bind_all(struct run *r)
 	struct bind_error error;
 	enum err err;
 
-	for (unsigned waited = 0; (err = bind_sockets(&r->sockets, &request, &error)) == ERR_BUSY && waited < PREDECESSOR_MS;
-	     waited += RETRY_MS)
-		sleep_ms(RETRY_MS);
+	do
+		err = bind_sockets(&r->sockets, &request, &error);
+	while (err == ERR_BUSY && is_patient(r));
 	if (err != ERR_OK) {
 		log_write(M_RUN_LISTEN_FAILED, "%s", error.text);
 		return VERB_FAILED;
@@ -352,6 +358,7 @@ void run_setup_undo(struct run *r)
 	close_fd(&r->settings_fd);
 	close_fd(&r->config_fd);
 	close_fd(&r->small_config_fd);
-	close_fd(&r->lock_fd);
+	if (r->lock_fd >= 0)
+		run_lock_give(r->lock_fd);
 	config_free(r->config);
 }
