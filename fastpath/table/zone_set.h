@@ -79,6 +79,8 @@ void segment_put(struct segment *s);
 uint32_t segment_id(const struct segment *s);
 uint64_t segment_bytes(const struct segment *s);
 uint32_t segment_images(const struct segment *s);
+/* All of its bytes, header first. */
+const void *segment_map(const struct segment *s);
 /* The n-th image (n < segment_images) and where it begins: segment offset. The image is verified. */
 const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes);
 /* The writer's notes: bytes that nobody has checked. */

@@ -108,6 +108,7 @@ void segment_put(struct segment *s)
 uint32_t segment_id(const struct segment *s) { return s->id; }
 uint64_t segment_bytes(const struct segment *s) { return s->bytes; }
 uint32_t segment_images(const struct segment *s) { return s->image_count; }
+const void *segment_map(const struct segment *s) { return s->map; }
 
 const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes)
 {

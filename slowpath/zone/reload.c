@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CLASS_IN 1
-#define PROGRESS_FIRST_NS 150000000ull  /* when workers first hand over what they have; each further time after twice as long */
+#define PROGRESS_FIRST_NS 400000000ull  /* when `progress` is first called; each further time after twice as long */
 #define PROGRESS_MAX_NS 10000000000ull
 
 struct batch {                          /* what one finished segment brings; from a worker to the caller */
@@ -264,6 +264,7 @@ static void commit_batch(struct zone_store *store, struct batch *b, struct reloa
 		uint64_t offset;
 		const struct zone_image *image = segment_image(b->segment, i, &offset);
 		zone_item_serve(b->item[i], segment, image, offset, segment_notes_next(&notes));
+		zone_item_clear_fault(b->item[i]);
 	}
 	result->loaded += b->count;
 }
@@ -319,7 +320,7 @@ static void run_workers(struct job *job, struct reload_result *result)
 	pthread_t thread[64];
 	unsigned count = 0;
 	job->running = wanted = MIN(wanted, (unsigned)ARRAY_LEN(thread));
-	bool is_worth_it = job->item_count > 1 && (wanted > 1 || job->request->progress);
+	bool is_worth_it = wanted > 1 || job->request->progress;
 	while (count < wanted && is_worth_it && pthread_create(&thread[count], NULL, work, job) == 0)
 		count++;
 	pthread_mutex_lock(&job->lock);
@@ -331,8 +332,7 @@ static void run_workers(struct job *job, struct reload_result *result)
 		work(job); /* one zone, one thread, or none to be had */
 	uint64_t wait_ns = PROGRESS_FIRST_NS;
 	while (!wait_for_workers(job, job->request->progress ? clock_mono_ns() + wait_ns : 0)) {
-		if (commit(job, result))
-			job->request->progress(job->request->user);
+		job->request->progress(job->request->user, commit(job, result));
 		wait_ns = MIN(wait_ns * 2, PROGRESS_MAX_NS);
 		/* What is in the making now comes with the next turn. */
 		atomic_fetch_add_explicit(&job->flush_round, 1, memory_order_relaxed);

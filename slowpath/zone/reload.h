@@ -21,8 +21,8 @@ struct reload_request {
 	uint64_t max_zone_bytes;
 	const _Atomic bool *stop;       /* another thread may set it: give up; may be NULL */
 	uint32_t *next_segment_id;      /* the ids that new segments get */
-	/* If not NULL: called now and then in a long load, from the calling thread, when there is something new in the store. */
-	void (*progress)(void *user);
+	/* If not NULL: called now and then in a long load, from the calling thread; is_new: the store has more to serve than before. */
+	void (*progress)(void *user, bool is_new);
 	void *user;
 };
 

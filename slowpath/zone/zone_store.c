@@ -259,7 +259,6 @@ void zone_item_serve(struct zone_item *item, struct store_segment *segment, cons
 	item->offset_bytes = offset_bytes;
 	segment->live_zones++;
 	segment->live_bytes += image->size_bytes;
-	zone_item_clear_fault(item);
 }
 
 void zone_item_fail(struct zone_item *item, char *take_fault, uint32_t errors)

@@ -16,7 +16,8 @@ struct store_segment {
 	int fd;                         /* owned, until the supervisor got it; -1 then */
 	uint64_t file_number;           /* of its image file; 0: none */
 	bool is_file_refused;           /* writing it failed; not tried again */
-	bool is_published;              /* the supervisor has it, or will by the time a map names it */
+	bool is_published;              /* the supervisor has it */
+	bool is_victim;                 /* repack.c is about to write its images anew */
 };
 
 enum zone_state {
@@ -71,12 +72,12 @@ struct store_segment *zone_store_segment(const struct zone_store *s, size_t inde
 /* Forgets a segment of which nothing is served: drops the reference, closes fd. The last one takes its index. */
 void zone_store_drop_segment(struct zone_store *s, size_t index);
 
-/* The zone is served from here on by this image of a segment of the store. Clears the fault. */
+/* The zone is served from here on by this image of a segment of the store. A fault stays. */
 void zone_item_serve(struct zone_item *item, struct store_segment *segment, const struct zone_image *image, uint64_t offset_bytes,
 		     const struct segment_note *note);
 /* Nothing is served any more. */
 void zone_item_unload(struct zone_item *item);
 /* take: allocated text or NULL (out of memory). What is served stays. */
 void zone_item_fail(struct zone_item *item, char *take_fault, uint32_t errors);
-/* The last load found nothing wrong and nothing new. */
+/* The last load found nothing wrong. */
 void zone_item_clear_fault(struct zone_item *item);

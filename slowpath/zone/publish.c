@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slowpath/zone/publish.h"
+#include "base/clock.h"
+#include "slowpath/zone/publish_private.h"
+#include "table/shm.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SEND_TIMEOUT_MS 10000   /* the supervisor reads all the time; one that does not is lost */
+
+enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder, const struct settings *settings)
+{
+	struct publisher *p = calloc(1, sizeof(*p));
+	pthread_condattr_t monotonic;
+	if (!p)
+		return ERR_NOMEM;
+	*p = (struct publisher){ .link = link, .holder = holder, .settings = *settings, .next_segment_id = 1 };
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->live_changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*out = p;
+	return ERR_OK;
+}
+
+void publisher_destroy(struct publisher *p)
+{
+	if (!p)
+		return;
+	zone_set_release(p->zones);
+	pthread_cond_destroy(&p->live_changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+uint32_t *publisher_segment_id(struct publisher *p) { return &p->next_segment_id; }
+uint64_t publisher_generation(const struct publisher *p) { return p->generation; }
+uint32_t publisher_zones(const struct publisher *p) { return p->zones ? zone_set_zones(p->zones) : 0; }
+
+/* --- to the supervisor ---------------------------------------------------------------------------------------------- */
+
+static enum err tell(struct publisher *p, struct link_msg message, int fd)
+{
+	if (p->link < 0)
+		return ERR_OK;
+	uint64_t until_ns = clock_mono_ns() + SEND_TIMEOUT_MS * 1000000ull;
+	enum err err;
+	while ((err = link_send(p->link, &message, fd)) == ERR_AGAIN && clock_mono_ns() < until_ns) {
+		/* A full queue, or too many descriptors in flight, for which there is nothing to poll. */
+		struct pollfd writable = { .fd = p->link, .events = POLLOUT };
+		if (poll(&writable, 1, 100) == 1)
+			poll(NULL, 0, 2);
+	}
+	return err;
+}
+
+enum err publisher_drop(struct publisher *p, uint32_t segment_id)
+{
+	return tell(p, (struct link_msg){ .type = LINK_SEGMENT_DROP, .a = segment_id }, -1);
+}
+
+void publisher_note_live(struct publisher *p, uint32_t part, uint64_t generation)
+{
+	if (part >= LINK_PART_COUNT_)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->live[part] = generation;
+	pthread_cond_broadcast(&p->live_changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static bool is_live(const struct publisher *p, uint64_t generation)
+{
+	for (unsigned i = 0; i < LINK_PART_COUNT_; i++)
+		if (p->live[i] < generation)
+			return false;
+	return true;
+}
+
+bool publisher_wait_live(struct publisher *p, uint64_t generation, unsigned timeout_ms)
+{
+	if (p->link < 0)
+		return true;
+	uint64_t until_ns = clock_mono_ns() + timeout_ms * 1000000ull;
+	struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+	int r = 0;
+	pthread_mutex_lock(&p->lock);
+	while (!is_live(p, generation) && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&p->live_changed, &p->lock, &until);
+	bool live = is_live(p, generation);
+	pthread_mutex_unlock(&p->lock);
+	return live;
+}
+
+/* --- this process --------------------------------------------------------------------------------------------------- */
+
+enum err publisher_serve(struct publisher *p, struct zone_set *take)
+{
+	struct snapshot *s;
+	pthread_mutex_lock(&p->lock);
+	enum err err = snapshot_create(&s, zone_set_get(take), &p->settings);
+	if (err != ERR_OK) {
+		zone_set_release(take); /* the snapshot's reference; the caller's stays */
+		pthread_mutex_unlock(&p->lock);
+		return err;
+	}
+	struct zone_set *old = p->zones;
+	p->zones = take;
+	p->generation = zone_set_generation(take);
+	/* Under the lock: two publications must not pass each other. What waits for it meanwhile can wait. */
+	snapshot_publish(p->holder, s);
+	pthread_mutex_unlock(&p->lock);
+	zone_set_release(old);
+	return ERR_OK;
+}
+
+enum err publisher_settings(struct publisher *p, const struct settings *settings)
+{
+	struct snapshot *s;
+	enum err err = ERR_OK;
+	pthread_mutex_lock(&p->lock);
+	p->settings = *settings;
+	if (p->zones) {
+		struct zone_set *same = zone_set_get(p->zones);
+		err = snapshot_create(&s, same, settings);
+		if (err == ERR_OK)
+			snapshot_publish(p->holder, s);
+		else
+			zone_set_release(same);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+/* --- a new map ------------------------------------------------------------------------------------------------------ */
+
+static enum err add_zones(struct zone_map_build *b, const struct zone_store *store)
+{
+	enum err err = ERR_OK;
+	for (uint32_t i = 0; i < zone_store_zones(store) && err == ERR_OK; i++) {
+		const struct zone_item *item = zone_store_item(store, i);
+		if (item->segment && !item->is_unchecked)
+			err = zone_map_build_add(b, item->name, item->segment->id, item->offset_bytes, 0);
+		else
+			err = zone_map_build_add_unusable(b, item->name);
+	}
+	return err;
+}
+
+static enum err finish_map(struct zone_map_build *b, int *out)
+{
+	int fd;
+	void *map;
+	size_t bytes;
+	enum err err = shm_create(&fd, "skua-zone-map", zone_map_build_bytes(b));
+	if (err != ERR_OK)
+		return err;
+	err = shm_map_writable(&map, &bytes, fd);
+	if (err == ERR_OK) {
+		err = zone_map_build_finish(b, map);
+		shm_unmap(map, bytes);
+	}
+	if (err == ERR_OK)
+		err = shm_seal(fd);
+	if (err != ERR_OK) {
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return ERR_OK;
+}
+
+static enum err build_map(int *fd, const struct zone_store *store, uint64_t generation)
+{
+	struct zone_map_build *b;
+	enum err err = zone_map_build_create(&b, generation);
+	if (err != ERR_OK)
+		return err;
+	err = add_zones(b, store);
+	if (err == ERR_OK)
+		err = finish_map(b, fd);
+	zone_map_build_destroy(b);
+	return err;
+}
+
+static enum err attach(struct zone_set **out, int fd, const struct zone_store *store, const char **why)
+{
+	size_t count = zone_store_segments(store);
+	struct segment **segment = calloc(count + 1, sizeof(struct segment *));
+	if (!segment)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < count; i++)
+		segment[i] = zone_store_segment(store, i)->segment;
+	enum err err = zone_set_attach(out, fd, segment, count, why);
+	free(segment);
+	return err;
+}
+
+/* The new segments that the map names, then the map. */
+static enum err tell_zones(struct publisher *p, struct zone_store *store, int map_fd, uint64_t generation)
+{
+	for (size_t i = 0; i < zone_store_segments(store); i++) {
+		struct store_segment *s = zone_store_segment(store, i);
+		if (s->is_published || s->live_zones == 0)
+			continue;
+		enum err err = tell(p, (struct link_msg){ .type = LINK_SEGMENT, .a = s->id }, s->fd);
+		if (err != ERR_OK)
+			return err;
+		s->is_published = true;
+		close(s->fd);
+		s->fd = -1;
+	}
+	return tell(p, (struct link_msg){ .type = LINK_MAP, .generation = generation }, map_fd);
+}
+
+enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64_t *generation, const char **why)
+{
+	int fd;
+	struct zone_set *zones = NULL;
+	uint64_t next = p->generation + 1;
+	*why = "there is not enough memory for the zone map";
+	enum err err = build_map(&fd, store, next);
+	if (err != ERR_OK)
+		return err;
+	err = attach(&zones, fd, store, why);
+	if (err == ERR_OK) {
+		*why = "the supervisor does not take it";
+		err = tell_zones(p, store, fd, next);
+	}
+	close(fd);
+	if (err == ERR_OK) {
+		*why = "there is not enough memory for the snapshot";
+		err = publisher_serve(p, zones);
+	}
+	if (err != ERR_OK) {
+		zone_set_release(zones);
+		p->generation = next; /* the supervisor may have seen it: never use it again */
+		return err;
+	}
+	*generation = next;
+	return tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = next }, -1);
+}

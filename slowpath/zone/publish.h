@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish.h: puts what the store has into service: a new map, the snapshot of this process, and over the link the supervisor's and
+ * the fastpath's. Also the way back: after a restart the store takes over what the supervisor has kept.
+ *
+ * Order      SEGMENT of every new one, then MAP: who has a map has its segments. DROP comes after the map that no longer names
+ *            a segment. Old mappings go when the last snapshot that uses them does, after its grace period.
+ * Threads    The loader thread publishes; the main thread sets settings and notes what the supervisor tells. */
+#pragma once
+#include "base/base.h"
+#include "base/link.h"
+#include "slowpath/zone/zone_store.h"
+#include "table/snapshot.h"
+
+struct publisher;
+/* link: borrowed; -1: there is nobody to tell. holder: borrowed, its snapshot is replaced. */
+MUST_USE enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder, const struct settings *settings);
+/* Leaves the holder's last snapshot to its owner. */
+void publisher_destroy(struct publisher *p);
+/* The ids that new segments get, for reload_request. */
+uint32_t *publisher_segment_id(struct publisher *p);
+/* What is served: generation and number of zones. Loader thread. */
+uint64_t publisher_generation(const struct publisher *p);
+uint32_t publisher_zones(const struct publisher *p);
+
+/* Publishes the store's zones: those that are configured and not loaded are answered SERVFAIL. *generation is that of the new
+ * set, live in this process on return. On failure what was served stays, and *why is a static sentence. ERR_CLOSED: the link. */
+MUST_USE enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64_t *generation, const char **why);
+/* New settings over the same zones, at once. Before the first publication they are only kept. */
+MUST_USE enum err publisher_settings(struct publisher *p, const struct settings *settings);
+/* Tells the supervisor that no map names the segment any more. */
+MUST_USE enum err publisher_drop(struct publisher *p, uint32_t segment_id);
+
+/* What the supervisor says of a part. */
+void publisher_note_live(struct publisher *p, uint32_t part, uint64_t generation);
+/* Whether every part has left older generations; waits for that. */
+bool publisher_wait_live(struct publisher *p, uint64_t generation, unsigned timeout_ms);
+
+/* What the supervisor has kept: descriptors stay the caller's. */
+struct publish_kept { struct publish_kept_segment { uint32_t id; int fd; } *segment; size_t segment_count; int map_fd; uint64_t generation; };
+/* Verifies all of it with that many threads, serves it, and lets the store's items know their images. Zones that are not in the store
+ * are left out of the next map. On failure nothing of it is used (the caller drops it), but newer ids and generations are. */
+MUST_USE enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, unsigned threads,
+				  const char **why);

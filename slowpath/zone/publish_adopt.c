@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish_adopt.c: from the supervisor's descriptors to a served set and a store that knows where everything is. */
+#include "slowpath/zone/publish_private.h"
+#include "dns/name.h"
+
+#include <stdlib.h>
+
+
+#define THREADS_MAX 64u
+
+struct verify {
+	const struct publish_kept *kept;
+	struct segment **segment;
+	_Atomic size_t next;
+	_Atomic int err;                /* enum err of the first that failed */
+	const char *_Atomic why;
+};
+
+static void *verify_some(void *user)
+{
+	struct verify *v = user;
+	for (;;) {
+		size_t i = atomic_fetch_add_explicit(&v->next, 1, memory_order_relaxed);
+		if (i >= v->kept->segment_count || atomic_load_explicit(&v->err, memory_order_relaxed) != ERR_OK)
+			return NULL;
+		const char *why = "";
+		enum err err = segment_attach(&v->segment[i], v->kept->segment[i].fd, &why);
+		if (err == ERR_OK && segment_id(v->segment[i]) != v->kept->segment[i].id) {
+			why = "a segment with another id than it was announced with";
+			err = ERR_CORRUPT;
+		}
+		if (err != ERR_OK) {
+			atomic_store_explicit(&v->why, why, memory_order_relaxed);
+			atomic_store_explicit(&v->err, (int)err, memory_order_relaxed);
+		}
+	}
+}
+
+static enum err verify_segments(struct segment **segment, const struct publish_kept *kept, unsigned threads, const char **why)
+{
+	struct verify v = { .kept = kept, .segment = segment };
+	pthread_t helper[THREADS_MAX];
+	unsigned helpers = 0, wanted = (unsigned)MIN((uint64_t)MIN(MAX(threads, 1u), THREADS_MAX), kept->segment_count);
+	while (helpers + 1 < wanted && pthread_create(&helper[helpers], NULL, verify_some, &v) == 0)
+		helpers++;
+	verify_some(&v);
+	for (unsigned i = 0; i < helpers; i++)
+		pthread_join(helper[i], NULL);
+	enum err err = (enum err)atomic_load(&v.err);
+	if (err != ERR_OK)
+		*why = atomic_load(&v.why);
+	return err;
+}
+
+/* --- the store ------------------------------------------------------------------------------------------------------ */
+
+static void note_image(void *user, const uint8_t *name, const struct zone_view *view)
+{
+	struct zone_item *item = zone_store_find(user, name);
+	/* A zone with deltas is more than its base: only the journal could tell what; it is loaded afresh. */
+	if (item && view->delta_count == 0)
+		item->image = view->base;
+}
+
+/* Serves every image of the segment that note_image found to be a configured zone's. */
+static void serve_segment(struct zone_store *store, struct store_segment *s)
+{
+	struct segment_notes_reader notes;
+	size_t notes_bytes;
+	const void *notes_at = segment_notes(s->segment, &notes_bytes);
+	bool has_notes = segment_notes_open(&notes, notes_at, notes_bytes, segment_images(s->segment));
+	for (uint32_t i = 0; i < segment_images(s->segment); i++) {
+		uint64_t offset;
+		const struct zone_image *image = segment_image(s->segment, i, &offset);
+		const struct segment_note *note = has_notes ? segment_notes_next(&notes) : NULL;
+		struct zone_item *item =
+			image->apex ? zone_store_find(store, zone_node_name(zone_ptr(image, image->apex))) : NULL;
+		if (item && item->image == image && !item->segment)
+			zone_item_serve(item, s, image, offset, note);
+	}
+}
+
+static enum err take_segments(struct zone_store *store, struct segment **segment, size_t count)
+{
+	enum err err = ERR_OK;
+	for (size_t i = 0; i < count && err == ERR_OK; i++) {
+		struct store_segment *s;
+		err = zone_store_add_segment(store, segment[i], -1, &s);
+		if (err != ERR_OK)
+			break;
+		segment[i] = NULL;
+		serve_segment(store, s);
+	}
+	for (uint32_t i = 0; i < zone_store_zones(store); i++) {
+		struct zone_item *item = zone_store_item(store, i);
+		if (!item->segment)
+			item->image = NULL; /* note_image set it, and we did not get as far as its segment */
+	}
+	return err;
+}
+
+static enum err adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, struct segment **segment,
+		      unsigned threads, const char **why)
+{
+	struct zone_set *zones;
+	enum err err = verify_segments(segment, kept, threads, why);
+	if (err != ERR_OK)
+		return err;
+	err = zone_set_attach(&zones, kept->map_fd, segment, kept->segment_count, why);
+	if (err != ERR_OK)
+		return err;
+	if (zone_set_generation(zones) != kept->generation) {
+		*why = "a map of another generation than it was announced with";
+		zone_set_release(zones);
+		return ERR_CORRUPT;
+	}
+	*why = "out of memory";
+	err = publisher_serve(p, zones);
+	if (err != ERR_OK) {
+		zone_set_release(zones);
+		return err;
+	}
+	zone_store_lock(store);
+	zone_set_each(zones, note_image, store);
+	err = take_segments(store, segment, kept->segment_count);
+	zone_store_unlock(store);
+	return err;
+}
+
+enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, unsigned threads,
+			 const char **why)
+{
+	struct segment **segment = calloc(kept->segment_count + 1, sizeof(struct segment *));
+	*why = "out of memory";
+	for (size_t i = 0; i < kept->segment_count; i++)
+		p->next_segment_id = MAX(p->next_segment_id, kept->segment[i].id + 1);
+	enum err err = segment ? adopt(p, store, kept, segment, threads, why) : ERR_NOMEM;
+	p->generation = MAX(p->generation, kept->generation);
+	for (size_t i = 0; segment && i < kept->segment_count; i++)
+		segment_put(segment[i]);
+	free(segment);
+	return err;
+}

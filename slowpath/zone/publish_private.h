@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish_private.h: what publish.c and publish_adopt.c share. */
+#pragma once
+#include "slowpath/zone/publish.h"
+
+#include <pthread.h>
+
+struct publisher {
+	int link;
+	struct snapshot_holder *holder;
+	pthread_mutex_t lock;           /* the next four */
+	pthread_cond_t live_changed;
+	uint64_t live[LINK_PART_COUNT_];
+	struct settings settings;
+	struct zone_set *zones;         /* owned reference: what the current snapshot has */
+	uint64_t generation;            /* loader thread */
+	uint32_t next_segment_id;       /* loader thread */
+};
+
+/* Makes the set this process's current one. Takes the reference on success. */
+MUST_USE enum err publisher_serve(struct publisher *p, struct zone_set *take);
