@@ -21,7 +21,7 @@ BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 PKGS    := libxdp libbpf liburcu-qsbr libuv jansson yaml-0.1 libcrypto libseccomp libcap libsystemd
 ARCH    := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/')
 
-CPPFLAGS += -I. -Ifastpath -I$(O)/gen -D_GNU_SOURCE
+CPPFLAGS += -I. -Ifastpath -isystem $(O)/gen -D_GNU_SOURCE
 WARN     := -Wall -Wextra -Wshadow -Werror
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 CFLAGS_debug   := -O1 -g -DSKUA_DEBUG=1
