@@ -513,6 +513,7 @@ enum err control_server_create(struct control_server **out, int listen_fd, const
 
 	if (!s)
 		return ERR_NOMEM;
+	json_object_seed(0);    /* now, while /dev/urandom may be opened: seccomp may forbid it at the first request */
 	*s = (struct control_server){ .listen_fd = listen_fd, .verbs = verbs, .user = user, .epoll_fd = -1, .wake_fd = -1, .timer_fd = -1 };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);

@@ -136,9 +136,10 @@ static void wait_for_work(const struct run *r, struct pollfd poll_fds[static POL
 		log_write(M_RUN_SYSTEM, "poll: %m");
 }
 
-static void serve_parts(struct run *r, const struct pollfd *poll_fds, uint64_t now_ns)
+static void serve_parts(struct run *r, const struct pollfd *poll_fds)
 {
 	for (int i = 0; i < LINK_PART_COUNT_; i++) {
+		uint64_t now_ns = clock_mono_ns();
 		struct run_part *p = &r->part[i];
 		const struct pollfd *link = &poll_fds[POLL_PART + 2 * i];
 		/* A descriptor may have been closed, even reused, since it was polled: only ask those that are still the same. */
@@ -162,7 +163,7 @@ static void loop(struct run *r)
 			tick(r, now_ns);        /* first: clearing the slot of a silent queue is what can't wait */
 		if (poll_fds[POLL_SIGNAL].revents)
 			take_signals(r, now_ns);
-		serve_parts(r, poll_fds, now_ns);
+		serve_parts(r, poll_fds);
 		if (poll_fds[POLL_ADDRESSES].revents)
 			run_xdp_addresses_changed(&r->xdp, r->config);
 		if (poll_fds[POLL_CONTROL].revents)

@@ -6,6 +6,43 @@
 
 #include <stdio.h>
 
+#define FASTPATH_TIMEOUT_MS 1000   /* a hung fastpath must not hide what the supervisor says of it */
+
+static const json_t *find_queue(const json_t *queues, const json_t *like)
+{
+	size_t i;
+	json_t *q;
+
+	json_array_foreach(queues, i, q) {
+		if (json_equal(json_object_get(q, "interface"), json_object_get(like, "interface")) &&
+		    json_equal(json_object_get(q, "queue"), json_object_get(like, "queue")))
+			return q;
+	}
+	return NULL;
+}
+
+int verb_status_fetch(const char *run_dir, json_t **result, struct control_error *error)
+{
+	int code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, result, error);
+	struct control_error ignored;
+	json_t *fastpath = NULL, *queues, *q;
+	size_t i;
+
+	if (code != VERB_OK)
+		return code;
+	queues = json_object_get(*result, "queues");
+	if (json_array_size(queues) &&
+	    client_ask(run_dir, "fastpath", "status", NULL, FASTPATH_TIMEOUT_MS, &fastpath, &ignored) != VERB_OK)
+		fastpath = NULL;
+	json_array_foreach(queues, i, q) {
+		const json_t *told = find_queue(json_object_get(fastpath, "queues"), q);
+		json_t *mode = json_object_get(told, "mode");
+		json_object_set_new(q, "mode", json_is_string(mode) ? json_incref(mode) : json_string("?"));
+	}
+	json_decref(fastpath);
+	return VERB_OK;
+}
+
 static void print_parts(const json_t *parts)
 {
 	char uptime[32];
@@ -42,10 +79,10 @@ void verb_status_queues(const json_t *queues)
 
 	if (!json_array_size(queues))
 		return;
-	printf("%-12s %5s %-9s %4s %12s %12s  %s\n", "interface", "queue", "state", "cpu", "received", "sent", "drops");
+	printf("%-12s %5s %-9s %-9s %4s %12s %12s  %s\n", "interface", "queue", "mode", "state", "cpu", "received", "sent", "drops");
 	json_array_foreach(queues, i, q) {
-		printf("%-12s %5lld %-9s %4lld %12lld %12lld  ", client_text(q, "interface"), client_integer(q, "queue"),
-		       client_text(q, "state"), client_integer(q, "cpu"), client_integer(q, "rx_frames"), client_integer(q, "tx_frames"));
+		printf("%-12s %5lld %-9s %-9s %4lld %12lld %12lld  ", client_text(q, "interface"), client_integer(q, "queue"),
+		       client_text(q, "mode"), client_text(q, "state"), client_integer(q, "cpu"), client_integer(q, "rx_frames"), client_integer(q, "tx_frames"));
 		print_drops(json_object_get(q, "drops"));
 	}
 }
@@ -82,7 +119,7 @@ int verb_status(const struct verb_call *call)
 
 	if (code != VERB_OK)
 		return code;
-	if (client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &result, &error) != VERB_OK)
+	if (verb_status_fetch(run_dir, &result, &error) != VERB_OK)
 		return client_error(call, &error);
 	return client_result(call, result, print_status);
 }

@@ -134,7 +134,7 @@ int verb_xdp_status(const struct verb_call *call)
 
 	if (code != VERB_OK)
 		return code;
-	code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &status, &error);
+	code = verb_status_fetch(run_dir, &status, &error);
 	if (code != VERB_OK && code != VERB_NOT_RUNNING)
 		return client_error(call, &error);
 	if (code == VERB_OK)
