@@ -177,6 +177,7 @@ static enum err create(struct tcp_worker **out, const struct tcp_worker_config *
 		return ERR_NOMEM;
 	}
 	w->clients = config->clients;
+	w->buffer_budget = TCP_BUFFER_BUDGET;
 	w->limits = config->limits;
 	if (w->limits.message_timeout_ms == 0)
 		w->limits.message_timeout_ms = w->limits.idle_timeout_ms;

@@ -101,7 +101,7 @@ static bool write_out(struct tcp_connection *c, const uint8_t *data, uint32_t by
 	uint32_t rest = bytes - (uint32_t)MAX(n, 0);
 	if (rest == 0)
 		return true;
-	struct write_request *w = worker->buffer_bytes + rest <= TCP_BUFFER_BUDGET ? malloc(sizeof *w + rest) : NULL;
+	struct write_request *w = worker->buffer_bytes + rest <= worker->buffer_budget ? malloc(sizeof *w + rest) : NULL;
 	if (!w) {
 		tcp_connection_close(c, C_TCP_NO_BUFFER);
 		return false;
@@ -184,7 +184,7 @@ static bool hold(struct tcp_connection *c, const uint8_t *data, size_t bytes)
 		capacity *= 2;
 	if (capacity != c->held_capacity) {
 		size_t more = capacity - c->held_capacity;
-		uint8_t *grown = c->worker->buffer_bytes + more <= TCP_BUFFER_BUDGET ? realloc(c->held, capacity) : NULL;
+		uint8_t *grown = c->worker->buffer_bytes + more <= c->worker->buffer_budget ? realloc(c->held, capacity) : NULL;
 		if (!grown) {
 			tcp_connection_close(c, C_TCP_NO_BUFFER);
 			return false;

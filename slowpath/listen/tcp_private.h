@@ -51,6 +51,7 @@ struct tcp_worker {
 	struct tcp_limits limits;
 	struct tcp_list list[TCP_STATE_COUNT_];
 	size_t buffer_bytes;            /* held and queued of all connections */
+	size_t buffer_budget;           /* its bound: TCP_BUFFER_BUDGET */
 	size_t listener_count;
 	struct tcp_listener *listeners; /* owned */
 	uint8_t *read_buffer, *out;     /* owned: TCP_READ_BYTES, TCP_OUT_BYTES */

@@ -185,6 +185,7 @@ Test(udp, a_message_that_cannot_be_sent_is_counted_and_the_others_go_on)
 	cr_assert_eq(load_be16(got), 1);
 	cr_assert_eq(recv(receiver, got, sizeof got, MSG_DONTWAIT), 100);
 	cr_assert_eq(load_be16(got), 4);
+	free(w);
 }
 
 static void loopback_with_mtu(int mtu)
@@ -222,6 +223,7 @@ Test(udp, an_answer_above_the_mtu_becomes_a_truncated_one_instead_of_fragments)
 		cr_assert_eq((got[2] & 2) != 0, i % 2 == 0, "TC");
 		cr_assert_eq(load_be16(got + 6), i % 2 ? 7 : 0);
 	}
+	free(w);
 }
 
 Test(udp, other_descriptors_are_refused)
