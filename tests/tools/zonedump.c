@@ -112,7 +112,8 @@ int main(int argc, char **argv)
 	read = master_read(&file, &options, &callbacks);
 	if (read.errors == 0)
 		checked = zone_check(build, on_finding, NULL);
-	zone_build_each(build, on_print, NULL);
+	if (zone_build_each(build, on_print, NULL) != ERR_OK)
+		die("out of memory");
 	zone_build_destroy(build);
 	return read.errors + checked.errors > 0;
 }
