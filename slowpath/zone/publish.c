@@ -43,7 +43,7 @@ uint32_t publisher_zones(const struct publisher *p) { return p->zones ? zone_set
 
 /* --- to the supervisor ---------------------------------------------------------------------------------------------- */
 
-static enum err tell(struct publisher *p, struct link_msg message, int fd)
+enum err publisher_tell(struct publisher *p, struct link_msg message, int fd)
 {
 	if (p->link < 0)
 		return ERR_OK;
@@ -60,7 +60,7 @@ static enum err tell(struct publisher *p, struct link_msg message, int fd)
 
 enum err publisher_drop(struct publisher *p, uint32_t segment_id)
 {
-	return tell(p, (struct link_msg){ .type = LINK_SEGMENT_DROP, .a = segment_id }, -1);
+	return publisher_tell(p, (struct link_msg){ .type = LINK_SEGMENT_DROP, .a = segment_id }, -1);
 }
 
 void publisher_note_live(struct publisher *p, uint32_t part, uint64_t generation)
@@ -207,14 +207,14 @@ static enum err tell_zones(struct publisher *p, struct zone_store *store, int ma
 		struct store_segment *s = zone_store_segment(store, i);
 		if (s->is_published || s->live_zones == 0)
 			continue;
-		enum err err = tell(p, (struct link_msg){ .type = LINK_SEGMENT, .a = s->id }, s->fd);
+		enum err err = publisher_tell(p, (struct link_msg){ .type = LINK_SEGMENT, .a = s->id }, s->fd);
 		if (err != ERR_OK)
 			return err;
 		s->is_published = true;
 		close(s->fd);
 		s->fd = -1;
 	}
-	return tell(p, (struct link_msg){ .type = LINK_MAP, .generation = generation }, map_fd);
+	return publisher_tell(p, (struct link_msg){ .type = LINK_MAP, .generation = generation }, map_fd);
 }
 
 enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64_t *generation, const char **why)
@@ -242,5 +242,5 @@ enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64
 		return err;
 	}
 	*generation = next;
-	return tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = next }, -1);
+	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = next }, -1);
 }

@@ -139,5 +139,6 @@ enum err publisher_adopt(struct publisher *p, struct zone_store *store, const st
 	for (size_t i = 0; segment && i < kept->segment_count; i++)
 		segment_put(segment[i]);
 	free(segment);
-	return err;
+	return err == ERR_OK ? publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH,
+								  .generation = kept->generation }, -1) : err;
 }

@@ -19,3 +19,5 @@ struct publisher {
 
 /* Makes the set this process's current one. Takes the reference on success. */
 MUST_USE enum err publisher_serve(struct publisher *p, struct zone_set *take);
+/* Sends to the supervisor, if there is one; waits while the link is full. fd -1: none. */
+MUST_USE enum err publisher_tell(struct publisher *p, struct link_msg message, int fd);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define CHUNK_BYTES (4u << 20)          /* between two looks at `stop` */

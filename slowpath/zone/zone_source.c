@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define READ_TRIES 3

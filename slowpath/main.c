@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skua-slowpath: DNS from the kernel's sockets, and the zones for everybody. Started by `skua run` only: see base/link.h for what
+ * it is handed, slowpath.h for its threads and the order of its start. */
+#include "slowpath/slowpath.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define SPARE_DESCRIPTORS 256u          /* files being read, control connections, and what libraries hold */
+#define TCP_MESSAGE_TIMEOUT_MS 0        /* as the idle timeout */
+
+struct slowpath {
+	struct handover handover;
+	struct config *config;          /* freed once everything has taken its part: it holds all zones */
+	struct tcp_limits tcp;
+	struct snapshot_holder holder;
+	struct zone_store *store;
+	struct publisher *publisher;
+	struct zone_image_files files;
+	struct loader *loader;
+	struct listen *listen;
+	struct control_server *control;
+	pthread_t control_thread;
+	bool has_control_thread;
+	struct control_context context;
+	uint32_t *orphan;
+	size_t orphan_count;
+	bool is_adopted;
+	int signal_fd, started_fd;
+	const char *_Atomic start_failure;
+};
+
+/* --- start ---------------------------------------------------------------------------------------------------------- */
+
+static unsigned usable_cpus(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+static void report_config(void *user, bool is_error, struct config_place place, const char *message)
+{
+	const struct slowpath *s = user;
+	if (is_error)
+		log_write(M_SLOWPATH_CONFIG, "%s:%u:%u: %s", s->handover.config_path, place.line, place.column, message);
+}
+
+static struct tcp_limits tcp_limits(const struct config *c)
+{
+	return (struct tcp_limits){ .max_connections = c->tcp.max_connections,
+				    .max_per_client = c->tcp.max_per_client,
+				    .idle_timeout_ms = c->tcp.idle_timeout_ms,
+				    .message_timeout_ms = TCP_MESSAGE_TIMEOUT_MS,
+				    .max_queries_in_flight = c->tcp.max_queries_in_flight };
+}
+
+static enum err load_config(struct slowpath *s)
+{
+	struct handover *h = &s->handover;
+	enum err err = config_load(&s->config, h->config_path, h->config_text, h->config_bytes, report_config, s);
+	free(h->config_text);
+	h->config_text = NULL;
+	if (err != ERR_OK)
+		return err;
+	s->tcp = tcp_limits(s->config);
+	for (size_t i = 0; i < s->config->log.level_count; i++)
+		log_set_level((enum log_subsystem)s->config->log.level[i].subsystem, (enum log_level)s->config->log.level[i].level);
+	return ERR_OK;
+}
+
+static unsigned worker_count(const struct handover *h)
+{
+	unsigned workers = 0;
+	for (size_t i = 0; i < h->socket_count; i++)
+		workers = MAX(workers, h->socket[i].worker + 1);
+	return workers;
+}
+
+/* Needs root for more than the hard limit; less than asked for only means fewer TCP connections. */
+static void raise_descriptor_limit(const struct slowpath *s)
+{
+	rlim_t wanted = (rlim_t)listen_descriptors(worker_count(&s->handover), &s->tcp) + s->handover.socket_count +
+			ZONE_SET_MAX_SEGMENTS + SPARE_DESCRIPTORS;
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	struct rlimit higher = { .rlim_cur = wanted, .rlim_max = MAX(limit.rlim_max, wanted) };
+	if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
+		return;
+	limit.rlim_cur = MIN(wanted, limit.rlim_max);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static enum err open_signals(struct slowpath *s)
+{
+	sigset_t set;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* a terminal's ^C is the supervisor's affair */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return ERR_IO;
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->started_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return s->signal_fd < 0 || s->started_fd < 0 ? err_from_errno(errno) : ERR_OK;
+}
+
+static enum err fill_store(struct slowpath *s)
+{
+	enum err err = zone_store_create(&s->store);
+	for (size_t i = 0; i < s->config->zone_count && err == ERR_OK; i++)
+		err = zone_store_add(s->store, s->config->zone[i].name, s->config->zone[i].file);
+	return err;
+}
+
+/* Serves what the supervisor has kept. Without it, or if it is damaged, the loader starts from the files. */
+static enum err adopt(struct slowpath *s)
+{
+	struct publish_kept *kept = &s->handover.kept;
+	const char *why;
+	uint64_t began_ns = clock_mono_ns();
+	if (kept->map_fd >= 0) {
+		enum err err = publisher_adopt(s->publisher, s->store, kept, usable_cpus(), &why);
+		if (err == ERR_OK) {
+			s->is_adopted = true;
+			log_write(M_ZONE_ADOPTED, "generation %llu: %u zones in %zu segments, in %llu us",
+				  (unsigned long long)kept->generation, publisher_zones(s->publisher), kept->segment_count,
+				  (unsigned long long)(clock_mono_ns() - began_ns) / 1000);
+		} else {
+			log_write(M_ZONE_ADOPT_FAILED, "%s: %s", why, err_text(err));
+		}
+	}
+	/* Segments that the store did not take are nobody's: the supervisor drops them after the next map. */
+	s->orphan = calloc(kept->segment_count + 1, sizeof(*s->orphan));
+	if (!s->orphan)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < kept->segment_count; i++) {
+		bool is_taken = false;
+		for (size_t n = 0; n < zone_store_segments(s->store) && !is_taken; n++)
+			is_taken = zone_store_segment(s->store, n)->id == kept->segment[i].id;
+		if (!is_taken)
+			s->orphan[s->orphan_count++] = kept->segment[i].id;
+	}
+	handover_drop_kept(&s->handover);
+	return ERR_OK;
+}
+
+/* From the loader's thread. */
+static void loader_started(void *user, const char *why)
+{
+	struct slowpath *s = user;
+	uint64_t one = 1;
+	atomic_store(&s->start_failure, why);
+	(void)!write(s->started_fd, &one, sizeof(one));
+}
+
+static enum err start_loader(struct slowpath *s)
+{
+	zone_image_files_init(&s->files, s->config->server.state, ZONE_IMAGE_FILE_MIN_BYTES);
+	struct loader_config config = { .store = s->store, .publisher = s->publisher, .files = &s->files, .threads = usable_cpus(),
+					.max_zone_bytes = s->config->limits.max_zone_bytes, .is_adopted = s->is_adopted,
+					.orphan = s->orphan, .orphan_count = s->orphan_count, .started = loader_started, .user = s };
+	return loader_start(&s->loader, &config);
+}
+
+static void *run_control(void *user)
+{
+	control_server_run(user);
+	return NULL;
+}
+
+static enum err start_control(struct slowpath *s)
+{
+	s->context.store = s->store;
+	s->context.loader = s->loader;
+	s->context.workers = worker_count(&s->handover);
+	enum err err = control_server_create(&s->control, s->handover.control_fd, slowpath_verbs, &s->context);
+	if (err != ERR_OK)
+		return err;
+	s->has_control_thread = pthread_create(&s->control_thread, NULL, run_control, s->control) == 0;
+	return s->has_control_thread ? ERR_OK : ERR_NOMEM;
+}
+
+/* Answers from here on. */
+static enum err serve(struct slowpath *s)
+{
+	struct handover *h = &s->handover;
+	struct listen_config config = { .sockets = h->socket, .socket_count = h->socket_count, .snapshots = &s->holder,
+					.counters = h->counters, .first_block = 0, .tcp = s->tcp };
+	if (s->listen)
+		return ERR_OK;
+	enum err err = listen_start(&s->listen, &config);
+	if (err != ERR_OK)
+		return err;
+	atomic_store(&s->context.is_ready, true);
+	log_write(M_SLOWPATH_STARTED, "serving after %llu ms: %u workers, %zu sockets, %s",
+		  (unsigned long long)(clock_mono_ns() - s->context.started_ns) / 1000000, worker_count(h), h->socket_count,
+		  s->is_adopted ? "zones of the process before" : "zones from files");
+	return link_send(LINK_FD, &(struct link_msg){ .type = LINK_READY }, -1);
+}
+
+/* --- the main loop --------------------------------------------------------------------------------------------------- */
+
+/* What the loop ends with; negative: go on. */
+static int take_message(struct slowpath *s)
+{
+	struct link_msg m;
+	int fd = -1;
+	enum err err = link_receive(LINK_FD, &m, &fd);
+	if (err == ERR_AGAIN)
+		return -1;
+	if (err != ERR_OK) {
+		log_write(M_SLOWPATH_LINK, "%s", err_text(err));
+		return LINK_EXIT_ORPHANED;
+	}
+	int result = -1;
+	const char *why = "the supervisor sent an order that makes no sense";
+	struct settings settings;
+	switch (m.type) {
+	case LINK_STOP: result = LINK_EXIT_OK; break;
+	case LINK_LIVE: publisher_note_live(s->publisher, m.a, m.generation); break;
+	case LINK_SETTINGS:
+		err = handover_settings(&settings, fd, &why);
+		if (err == ERR_OK)
+			err = publisher_settings(s->publisher, &settings);
+		if (err != ERR_OK)
+			log_write(M_SLOWPATH_CONFIG, "settings: %s: %s", why, err_text(err));
+		break;
+	default:
+		log_write(M_SLOWPATH_LINK, "%s: %s", why, link_type_text(m.type));
+		result = LINK_EXIT_ORPHANED;
+	}
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+static int take_signal(struct slowpath *s)
+{
+	struct signalfd_siginfo info;
+	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return -1;
+	if (info.ssi_signo == SIGTERM)
+		return LINK_EXIT_OK;
+	loader_wish_reload(s->loader);
+	return -1;
+}
+
+static int fail(const char *what, const char *why, int code)
+{
+	struct link_msg m = { .type = LINK_FAILED, .a = (uint32_t)code };
+	snprintf(m.text, sizeof(m.text), "%s: %s", what, why);
+	log_write(code == LINK_EXIT_CONFIG ? M_SLOWPATH_CONFIG : M_SLOWPATH_SYSTEM, "%s", m.text);
+	(void)!link_send(LINK_FD, &m, -1);
+	return code;
+}
+
+static int take_started(struct slowpath *s)
+{
+	uint64_t n;
+	if (read(s->started_fd, &n, sizeof(n)) != sizeof(n))
+		return -1;
+	const char *why = atomic_load(&s->start_failure);
+	if (why)
+		return fail("the zones can't be published", why, LINK_EXIT_FAILURE);
+	enum err err = serve(s);
+	return err == ERR_OK ? -1 : fail("the sockets can't be served", err_text(err), LINK_EXIT_FAILURE);
+}
+
+static int loop(struct slowpath *s)
+{
+	int result = -1;
+	while (result < 0) {
+		struct pollfd fds[] = { { .fd = LINK_FD, .events = POLLIN }, { .fd = s->signal_fd, .events = POLLIN },
+					{ .fd = s->started_fd, .events = POLLIN } };
+		if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
+			return fail("poll", strerror(errno), LINK_EXIT_FAILURE);
+		if (fds[2].revents)
+			result = take_started(s);
+		if (result < 0 && fds[1].revents)
+			result = take_signal(s);
+		if (result < 0 && fds[0].revents)
+			result = take_message(s);
+	}
+	return result;
+}
+
+/* --- start and end --------------------------------------------------------------------------------------------------- */
+
+static int start(struct slowpath *s)
+{
+	enum err err = open_signals(s);
+	if (err == ERR_OK)
+		err = load_config(s);
+	if (err != ERR_OK)
+		return fail("the configuration can't be used", err_text(err), err == ERR_SYNTAX ? LINK_EXIT_CONFIG : LINK_EXIT_FAILURE);
+	raise_descriptor_limit(s);
+	counters_reset(s->handover.counters, (uint32_t)getpid());
+	err = privileges_drop(s->config->server.user_slowpath);
+	if (err == ERR_OK)
+		err = seccomp_enter();
+	if (err == ERR_OK)
+		err = fill_store(s);
+	if (err == ERR_OK)
+		err = publisher_create(&s->publisher, LINK_FD, &s->holder, &s->handover.settings);
+	if (err == ERR_OK)
+		err = adopt(s);
+	if (err == ERR_OK && s->is_adopted)
+		err = serve(s);
+	if (err == ERR_OK)
+		err = start_loader(s);
+	if (err == ERR_OK)
+		err = start_control(s);
+	config_free(s->config);
+	s->config = NULL;
+	return err == ERR_OK ? -1 : fail("the slowpath can't start", err_text(err), LINK_EXIT_FAILURE);
+}
+
+/* Answers as long as anything else still runs. */
+static void stop(struct slowpath *s)
+{
+	if (s->has_control_thread)
+		control_server_stop(s->control);
+	loader_stop(s->loader);
+	if (s->has_control_thread)
+		pthread_join(s->control_thread, NULL);
+	control_server_destroy(s->control);
+	listen_stop(s->listen);
+	snapshot_publish(&s->holder, NULL);
+	publisher_destroy(s->publisher);
+	zone_store_destroy(s->store);
+	zone_image_files_fini(&s->files);
+	free(s->orphan);
+	handover_fini(&s->handover);
+}
+
+int main(void)
+{
+	static struct slowpath s = { .signal_fd = -1, .started_fd = -1 };
+	const char *why = "";
+	log_init("slowpath");
+	s.context.started_ns = clock_mono_ns();
+	if (fcntl(LINK_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		fprintf(stderr, "skua-slowpath is started by `skua run`; it has no use by itself.\n");
+		return LINK_EXIT_FAILURE;
+	}
+	switch (handover_receive(&s.handover, LINK_FD, &why)) {
+	case HANDOVER_STOP: handover_fini(&s.handover); return LINK_EXIT_OK;
+	case HANDOVER_BROKEN:
+		log_write(M_SLOWPATH_LINK, "at the start: %s", why);
+		handover_fini(&s.handover);
+		return LINK_EXIT_ORPHANED;
+	case HANDOVER_GO: break;
+	}
+	int code = start(&s);
+	if (code < 0)
+		code = loop(&s);
+	if (code == LINK_EXIT_OK)
+		log_write(M_SLOWPATH_STOPPED, "as asked");
+	stop(&s);
+	return code;
+}

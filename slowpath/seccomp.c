@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp.c: the system calls of the slowpath, and why each is needed. Everything else fails with EPERM, which libraries take for
+ * "not on this system" and go on: a call that a new libc invents must not stop DNS. No program can be started (execve and
+ * fork are not there), no socket be made but a unix one. */
+#include "slowpath/slowpath.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1          /* the sanitizers' own calls are many and change */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+static const int allowed[] = {
+	/* Serving: UDP by the batch, TCP by libuv. */
+	SCMP_SYS(recvmmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
+	SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(accept4), SCMP_SYS(shutdown), SCMP_SYS(close),
+	/* What a socket is, who its peer is; TCP_NODELAY and the like. */
+	SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(ioctl), SCMP_SYS(fcntl),
+	/* Waiting: libuv's loop and its wake-ups, the main loop, time. */
+	SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime), SCMP_SYS(signalfd4),
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday),
+	SCMP_SYS(restart_syscall),
+	/* Threads: locks, grace periods, CPU affinity, names, stacks. */
+	SCMP_SYS(futex), SCMP_SYS(membarrier), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(sched_yield),
+	SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(gettid),
+	SCMP_SYS(getpid), SCMP_SYS(prctl), SCMP_SYS(sigaltstack),
+	/* Memory: the allocator and mappings. */
+	SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise), SCMP_SYS(getrandom),
+	SCMP_SYS(sysinfo), SCMP_SYS(prlimit64),
+	/* Segments and maps. */
+	SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(fallocate),
+	/* Master files and image files; NSS for the control protocol's group check. */
+	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fstat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
+	SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(getdents64), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+	SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
+	SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(connect),
+	/* Signals; an assertion that fails must be able to say so and die by SIGABRT. */
+	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(tgkill),
+	/* Who we are, for SO_PEERCRED's comparison. */
+	SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(uname),
+};
+
+static int add_rules(scmp_filter_ctx ctx)
+{
+	int r = 0;
+	for (size_t i = 0; i < ARRAY_LEN(allowed) && r == 0; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
+	/* Threads, not processes. clone3 hides its flags from the filter: without it libc uses clone. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	/* The journal's socket, and nscd's if there is one. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
+	return r;
+}
+
+enum err seccomp_enter(void)
+{
+	if (IS_SANITIZED)
+		return ERR_OK;
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!ctx)
+		return ERR_NOMEM;
+	int r = add_rules(ctx);
+#ifdef SKUA_DEBUG
+	/* The kernel's audit log names what was refused. */
+	if (r == 0)
+		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_LOG, 1);
+#endif
+	if (r == 0)
+		r = seccomp_load(ctx);
+	seccomp_release(ctx);
+	if (r == 0)
+		return ERR_OK;
+	log_write(M_SLOWPATH_PRIVILEGES, "no seccomp filter: %s", strerror(-r));
+	return err_from_errno(-r);
+}

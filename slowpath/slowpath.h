@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slowpath.h: the process skua-slowpath: what its files share.
+ *
+ * Threads    main: the link, signals, settings (main.c)
+ *            loader: owns the zones, publishes them (zone/loader.h)
+ *            control: the control protocol (control.c), with workers for its slow verbs
+ *            per worker one for UDP and one for TCP (listen/listen.h)
+ * Start      orders from the supervisor, user and capabilities dropped, the seccomp filter; only then are threads made and
+ *            is anything read that a stranger or another process has written. Zones that the supervisor has kept are served before
+ *            a file is opened. */
+#pragma once
+#include "base/base.h"
+#include "base/control.h"
+#include "config/config.h"
+#include "slowpath/listen/listen.h"
+#include "slowpath/zone/loader.h"
+#include "table/counters.h"
+#include "table/snapshot.h"
+
+#define SLOWPATH_MAX_SOCKETS (LISTEN_MAX_WORKERS * LISTEN_MAX_SOCKETS * 2u)
+
+/* What the supervisor hands over at the start. */
+struct handover {
+	char *config_text;              /* owned, NUL-terminated */
+	size_t config_bytes;
+	char config_path[LINK_TEXT_BYTES];
+	struct counters *counters;      /* attached, writable */
+	struct settings settings;
+	int control_fd;
+	struct listen_socket *socket;   /* owned, their descriptors too */
+	size_t socket_count;
+	struct publish_kept kept;       /* owned, its descriptors too; map_fd -1: nothing was kept */
+};
+
+enum handover_result { HANDOVER_GO, HANDOVER_STOP, HANDOVER_BROKEN };
+/* Receives the orders up to GO. BROKEN: the link ended, or an order was impossible; *why says it. handover_fini in any case. */
+enum handover_result handover_receive(struct handover *h, int link, const char **why);
+/* What is kept was served or refused: closes it. */
+void handover_drop_kept(struct handover *h);
+void handover_fini(struct handover *h);
+/* Copies the settings out of a memfd. ERR_DENIED, ERR_CORRUPT with *why. */
+MUST_USE enum err handover_settings(struct settings *out, int fd, const char **why);
+
+/* Becomes user (if that user exists and we are root), gives up every capability for good, asks to die with the supervisor.
+ * ERR_DENIED, ERR_IO: logged. */
+MUST_USE enum err privileges_drop(const char *user);
+/* From here on only the system calls that seccomp.c lists; others fail with EPERM. ERR_IO: logged. */
+MUST_USE enum err seccomp_enter(void);
+
+/* The control protocol's verbs. */
+struct control_context {
+	struct zone_store *store;
+	struct loader *loader;
+	uint64_t started_ns;
+	unsigned workers;
+	_Atomic bool is_ready;
+};
+extern const struct control_verb slowpath_verbs[];
