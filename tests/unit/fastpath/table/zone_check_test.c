@@ -28,7 +28,8 @@ static void on_finding(void *user, const struct zone_finding *f)
 	size_t used = strlen(output);
 
 	cr_assert_eq(user, output);
-	snprintf(output + used, sizeof(output) - used, "%s%s%s@%u", used > 0 ? " " : "", f->level == ZONE_ERROR ? "!" : "", f->id, f->place.line);
+	snprintf(output + used, sizeof(output) - used, "%s%s%s@%u", used > 0 ? " " : "", f->level == ZONE_ERROR ? "!" : "", f->id,
+		 f->place.line);
 	snprintf(last_text, sizeof(last_text), "%s", f->text);
 	cr_assert_eq(f->place.line > 0, f->place.file != NULL);
 }
@@ -39,7 +40,9 @@ static void check_text(const char *apex, const char *text)
 	const char *why;
 	struct zone_build *build;
 	struct master_file file = { "z", text, strlen(text) };
-	struct master_options options = { .origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true };
+	struct master_options options = {
+		.origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true
+	};
 	struct master_callbacks callbacks = { .record = on_record, .error = on_error };
 
 	cr_assert_neq(name_from_text(origin, apex, strlen(apex), NULL, &why), 0);
@@ -51,7 +54,9 @@ static void check_text(const char *apex, const char *text)
 	zone_build_destroy(build);
 }
 
-struct check_case { const char *what, *text, *expected; };
+struct check_case {
+	const char *what, *text, *expected;
+};
 
 /* The texts stand behind two lines with SOA and NS, so that their own lines count from 3. */
 static void check_cases(const struct check_case *cases, size_t count)
@@ -59,9 +64,11 @@ static void check_cases(const struct check_case *cases, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		char *text = malloc(strlen(cases[i].text) + 200);
 
-		sprintf(text, "@ SOA ns.example.net. hm.example.net. 1 3600 900 604800 60\n@ NS ns.example.net.\n%s", cases[i].text);
+		sprintf(text, "@ SOA ns.example.net. hm.example.net. 1 3600 900 604800 60\n@ NS ns.example.net.\n%s",
+			cases[i].text);
 		check_text("example.", text);
-		cr_expect_str_eq(output, cases[i].expected, "%s: got \"%s\", expected \"%s\"", cases[i].what, output, cases[i].expected);
+		cr_expect_str_eq(output, cases[i].expected, "%s: got \"%s\", expected \"%s\"", cases[i].what, output,
+				 cases[i].expected);
 		free(text);
 	}
 }
@@ -93,8 +100,10 @@ Test(zone_check, structure)
 		{ "an SOA elsewhere", "a SOA . . 2 2 3 4 5\n", "!soa-not-at-apex@3" },
 		{ "CNAME and other data", "a CNAME b\na TXT x\na A 192.0.2.1\n", "!cname-and-other-data@5" },
 		{ "CNAME and DNAME", "a CNAME b\na DNAME c\n", "!cname-and-other-data@4" },
-		{ "what may stand beside a CNAME", "a CNAME b\na KEY 512 3 1 AQNR\na NSEC b CNAME NSEC\n"
-		  "a RRSIG CNAME 13 2 300 20370101000000 20250101000000 1 example. AAAA\n", "" },
+		{ "what may stand beside a CNAME",
+		  "a CNAME b\na KEY 512 3 1 AQNR\na NSEC b CNAME NSEC\n"
+		  "a RRSIG CNAME 13 2 300 20370101000000 20250101000000 1 example. AAAA\n",
+		  "" },
 		{ "two CNAMEs", "a CNAME b\nx A 192.0.2.1\na CNAME c\n", "!cname-multiple@5" },
 		{ "the same CNAME twice", "a CNAME b\na CNAME B\n", "duplicate@4" },
 		{ "two DNAMEs", "a DNAME b\na DNAME c\n", "!dname-multiple@4" },
@@ -102,14 +111,19 @@ Test(zone_check, structure)
 		{ "a DNAME at a cut", "a DNAME b\na NS ns.example.net.\n", "dname-beside-ns@3" },
 		{ "a DNAME at the apex hides the rest", "@ DNAME example.org.\na A 192.0.2.1\n", "occluded-by-dname@4" },
 		{ "NS at a wildcard", "*.a NS ns.example.net.\n", "!ns-at-wildcard@3" },
-		{ "* in the middle", "a.*.b A 192.0.2.1\n*.*.c TXT x\n* TXT x\n", "wildcard-inside@3 owner-not-host@3 wildcard-inside@4" },
-		{ "out of the zone, once a name", "a.example.net. A 192.0.2.1\na.example.net. TXT x\nexample. NS x.\nnet. TXT x\nxexample. TXT x\n",
+		{ "* in the middle", "a.*.b A 192.0.2.1\n*.*.c TXT x\n* TXT x\n",
+		  "wildcard-inside@3 owner-not-host@3 wildcard-inside@4" },
+		{ "out of the zone, once a name",
+		  "a.example.net. A 192.0.2.1\na.example.net. TXT x\nexample. NS x.\nnet. TXT x\nxexample. TXT x\n",
 		  "out-of-zone@3 out-of-zone@6 out-of-zone@7" },
-		{ "duplicates, in other forms too", "a TXT x\na TXT \"x\"\na TXT X\nb MX 1 x.\nb MX 1 X.\na TXT x\n", "duplicate@8 duplicate@4 duplicate@7" },
+		{ "duplicates, in other forms too", "a TXT x\na TXT \"x\"\na TXT X\nb MX 1 x.\nb MX 1 X.\na TXT x\n",
+		  "duplicate@8 duplicate@4 duplicate@7" },
 		{ "different TTLs", "a 5 TXT x\na 7 TXT y\na 6 TXT z\n", "ttl-mismatch@4" },
-		{ "signatures have TTLs of their own", "a 5 TXT x\na 7 A 192.0.2.1\n"
+		{ "signatures have TTLs of their own",
+		  "a 5 TXT x\na 7 A 192.0.2.1\n"
 		  "a 5 RRSIG TXT 13 2 5 20370101000000 20250101000000 1 example. AAAA\n"
-		  "a 7 RRSIG A 13 2 7 20370101000000 20250101000000 1 example. AAAA\n", "" },
+		  "a 7 RRSIG A 13 2 7 20370101000000 20250101000000 1 example. AAAA\n",
+		  "" },
 		{ "SPF alone", "a SPF \"v=spf1 -all\"\nb SPF \"v=spf1 -all\"\nb TXT \"v=spf1 -all\"\nc SPF x\nc TXT v=spf\n",
 		  "spf-without-txt@3 spf-without-txt@6" },
 	};
@@ -127,19 +141,23 @@ Test(zone_check, delegations)
 		{ "sibling glue missing", "a NS ns.b\nb NS ns.example.net.\n", "sibling-glue-missing@3" },
 		{ "a server without addresses", "a NS b\nc NS d\nd TXT x\n", "delegation-no-address@3 delegation-no-address@4" },
 		{ "a server that a wildcard makes", "a NS x.b\n*.b A 192.0.2.1\n", "" },
-		{ "a server that is an alias", "a NS b\nb CNAME c\nd NS x.e\n*.e CNAME c\n", "delegation-is-cname@3 delegation-is-cname@5" },
+		{ "a server that is an alias", "a NS b\nb CNAME c\nd NS x.e\n*.e CNAME c\n",
+		  "delegation-is-cname@3 delegation-is-cname@5" },
 		{ "a server below a DNAME", "a NS x.y.b\nb DNAME c\n", "delegation-below-dname@3" },
-		{ "data below a cut", "a NS ns.example.net.\nb.a TXT x\nc.a A 192.0.2.1\na TXT y\na DS 1 13 2 "
+		{ "data below a cut",
+		  "a NS ns.example.net.\nb.a TXT x\nc.a A 192.0.2.1\na TXT y\na DS 1 13 2 "
 		  "0000000000000000000000000000000000000000000000000000000000000000\n",
 		  "occluded-by-delegation@6 occluded-by-delegation@4 occluded-by-delegation@5" },
-		{ "glue that only a lower cut names", "a NS ns.example.net.\nb.a NS ns.b.a\nns.b.a A 192.0.2.1\n", "occluded-by-delegation@4" },
+		{ "glue that only a lower cut names", "a NS ns.example.net.\nb.a NS ns.b.a\nns.b.a A 192.0.2.1\n",
+		  "occluded-by-delegation@4" },
 		{ "data below a DNAME", "a DNAME b\nx.a TXT x\ny.x.a A 192.0.2.1\n", "occluded-by-dname@4 occluded-by-dname@5" },
 		{ "a DNAME below a cut: the cut is what hides", "a NS ns.example.net.\nb.a DNAME c\nd.b.a TXT x\n",
 		  "occluded-by-delegation@4 occluded-by-delegation@5" },
 		{ "servers of the zone itself", "@ NS a\n@ NS b\nb CNAME c\n@ NS x.d\nd DNAME e\n@ NS f\nf AAAA 2001:db8::1\n",
 		  "!ns-no-address@3 !ns-is-cname@4 !ns-below-dname@6" },
 		{ "a server of the zone below a cut", "@ NS ns.a\na NS ns.example.net.\n", "" },
-		{ "addresses for names", "@ NS 192.0.2.1.\na NS 192.0.2.1\nb NS 192.0.2.256.\n", "ns-is-address@3 ns-is-address@4 delegation-no-address@4" },
+		{ "addresses for names", "@ NS 192.0.2.1.\na NS 192.0.2.1\nb NS 192.0.2.256.\n",
+		  "ns-is-address@3 ns-is-address@4 delegation-no-address@4" },
 	};
 
 	check_cases(cases, ARRAY_LEN(cases));
@@ -148,14 +166,17 @@ Test(zone_check, delegations)
 Test(zone_check, mail_and_services)
 {
 	static const struct check_case cases[] = {
-		{ "good ones", "a MX 1 b\nb A 192.0.2.1\nc MX 0 .\nd MX 1 x.example.net.\n_s._tcp SRV 1 1 1 b\n_t._tcp SRV 0 0 0 .\n", "" },
+		{ "good ones",
+		  "a MX 1 b\nb A 192.0.2.1\nc MX 0 .\nd MX 1 x.example.net.\n_s._tcp SRV 1 1 1 b\n_t._tcp SRV 0 0 0 .\n", "" },
 		{ "no address", "a MX 1 b\n_s._tcp SRV 1 1 1 b\nb TXT x\n", "mx-no-address@3 srv-no-address@4" },
 		{ "no such name", "a MX 1 b\n_s._tcp SRV 1 1 1 b.c\n", "mx-no-address@3 srv-no-address@4" },
 		{ "an alias", "a MX 1 b\n_s._tcp SRV 1 1 1 b\nb CNAME x.example.net.\n", "mx-is-cname@3 srv-is-cname@4" },
-		{ "below a DNAME", "a MX 1 x.b\n_s._tcp SRV 1 1 1 x.b\nb DNAME x.example.net.\n", "mx-below-dname@3 srv-below-dname@4" },
+		{ "below a DNAME", "a MX 1 x.b\n_s._tcp SRV 1 1 1 x.b\nb DNAME x.example.net.\n",
+		  "mx-below-dname@3 srv-below-dname@4" },
 		{ "delegated: not ours to know", "a MX 1 x.b\nb NS x.example.net.\n", "" },
 		{ "an address", "a MX 1 192.0.2.1.\n", "mx-is-address@3" },
-		{ "at names that are never served themselves", "b NS x.example.net.\na.b MX 1 nothing\n", "occluded-by-delegation@4" },
+		{ "at names that are never served themselves", "b NS x.example.net.\na.b MX 1 nothing\n",
+		  "occluded-by-delegation@4" },
 	};
 
 	check_cases(cases, ARRAY_LEN(cases));
@@ -164,11 +185,16 @@ Test(zone_check, mail_and_services)
 Test(zone_check, host_names)
 {
 	static const struct check_case cases[] = {
-		{ "owners", "a_b A 192.0.2.1\n-a AAAA 2001:db8::1\na- MX 0 .\n1-a A 192.0.2.1\n*.a A 192.0.2.1\n*.a_ A 192.0.2.1\na_c TXT x\n_a._b SRV 0 0 0 .\n",
+		{ "owners",
+		  "a_b A 192.0.2.1\n-a AAAA 2001:db8::1\na- MX 0 .\n1-a A 192.0.2.1\n*.a A 192.0.2.1\n*.a_ A 192.0.2.1\na_c TXT "
+		  "x\n_a._b SRV 0 0 0 .\n",
 		  "owner-not-host@3 owner-not-host@4 owner-not-host@5 owner-not-host@8" },
-		{ "known exceptions", "gc._msdcs A 192.0.2.1\nx._spf A 192.0.2.1\ny._SPF_rate.z A 192.0.2.1\nx._spf MX 0 .\n_msdcs A 192.0.2.1\n",
+		{ "known exceptions",
+		  "gc._msdcs A 192.0.2.1\nx._spf A 192.0.2.1\ny._SPF_rate.z A 192.0.2.1\nx._spf MX 0 .\n_msdcs A 192.0.2.1\n",
 		  "owner-not-host@6 owner-not-host@7" },
-		{ "data", "a MX 1 a_b.net.\nb NS a_b.net.\n_c._tcp SRV 1 1 1 a_b.net.\nd CNAME a_b.net.\ne PTR a_b.net.\nf RP a_b.c.net. d_e.\ng RP a.b_c.net. .\n",
+		{ "data",
+		  "a MX 1 a_b.net.\nb NS a_b.net.\n_c._tcp SRV 1 1 1 a_b.net.\nd CNAME a_b.net.\ne PTR a_b.net.\nf RP a_b.c.net. "
+		  "d_e.\ng RP a.b_c.net. .\n",
 		  "target-not-host@3 target-not-host@4 target-not-host@5 target-not-host@9" },
 	};
 
@@ -191,15 +217,21 @@ Test(zone_check, dnssec)
 		  "dnskey-not-at-apex@4 dnskey-not-at-apex@5 nsec3param-not-at-apex@6" },
 		{ "a chain and its parameters", "@ NSEC3PARAM 1 0 2 AB\n" N3 " NSEC3 1 1 2 AB " N3 " A\n", "" },
 		{ "parameters without a chain", "@ NSEC3PARAM 1 0 2 AB\n", "nsec3param-without-chain@3" },
-		{ "another salt", "@ NSEC3PARAM 1 0 2 AB\n" N3 " NSEC3 1 1 2 AC " N3 " A\n", "nsec3-without-param@4 nsec3param-without-chain@3" },
-		{ "other iterations", "@ NSEC3PARAM 1 0 2 AB\n" N3 " NSEC3 1 1 3 AB " N3 " A\n", "nsec3-without-param@4 nsec3param-without-chain@3" },
+		{ "another salt", "@ NSEC3PARAM 1 0 2 AB\n" N3 " NSEC3 1 1 2 AC " N3 " A\n",
+		  "nsec3-without-param@4 nsec3param-without-chain@3" },
+		{ "other iterations", "@ NSEC3PARAM 1 0 2 AB\n" N3 " NSEC3 1 1 3 AB " N3 " A\n",
+		  "nsec3-without-param@4 nsec3param-without-chain@3" },
 		{ "a chain without parameters", N3 " NSEC3 1 1 3 - " N3 " A\n", "nsec3-without-param@3" },
 		{ "an unknown algorithm", "@ NSEC3PARAM 2 0 0 -\n", "nsec3param-without-chain@3 !nsec3param-algorithm@3" },
 		{ "many iterations", "@ NSEC3PARAM 1 0 151 -\n" N3 " NSEC3 1 1 151 - " N3 " A\n", "nsec3-iterations@3" },
-		{ "NSEC3 owners", "@ NSEC3PARAM 1 0 0 -\na NSEC3 1 0 0 - " N3 " A\n*." N3 " NSEC3 1 0 0 - " N3 " A\n" N3 ".x NSEC3 1 0 0 - " N3 " A\n",
+		{ "NSEC3 owners",
+		  "@ NSEC3PARAM 1 0 0 -\na NSEC3 1 0 0 - " N3 " A\n*." N3 " NSEC3 1 0 0 - " N3 " A\n" N3 ".x NSEC3 1 0 0 - " N3
+		  " A\n",
 		  "!nsec3-owner@4 !nsec3-owner@5 !nsec3-owner@6" },
-		{ "a signature of nothing", "a A 192.0.2.1\na RRSIG AAAA 13 2 300 20370101000000 20250101000000 1 example. AAAA\n"
-		  "a RRSIG A 13 2 300 20370101000000 20250101000000 1 example. AAAA\n", "rrsig-without-rrset@4" },
+		{ "a signature of nothing",
+		  "a A 192.0.2.1\na RRSIG AAAA 13 2 300 20370101000000 20250101000000 1 example. AAAA\n"
+		  "a RRSIG A 13 2 300 20370101000000 20250101000000 1 example. AAAA\n",
+		  "rrsig-without-rrset@4" },
 	};
 
 	check_cases(cases, ARRAY_LEN(cases));
@@ -235,7 +267,11 @@ Test(zone_check, can_be_repeated)
 	struct zone_build *build;
 	struct zone_check_result again;
 	static const uint8_t soa[] = { 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1 };
-	struct master_record record = { .owner = origin, .owner_bytes = sizeof(origin), .type = RR_SOA, .class_ = RR_CLASS_IN, .rdata = soa,
+	struct master_record record = { .owner = origin,
+					.owner_bytes = sizeof(origin),
+					.type = RR_SOA,
+					.class_ = RR_CLASS_IN,
+					.rdata = soa,
 					.rdata_bytes = sizeof(soa) };
 
 	cr_assert_eq(zone_build_create(&build, origin, RR_CLASS_IN, 1 << 20), ERR_OK);

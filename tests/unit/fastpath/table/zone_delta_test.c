@@ -65,6 +65,12 @@ static void mutate(struct model *m)
 		struct model_record r = m->record[model_random((uint32_t)m->count)];
 		model_add_random(m, r.owner);
 	}
+	if (model_random(3) == 0) {     /* names sink below a new cut */
+		static const uint8_t ns[] = "\2ns\5other\4test";
+		struct model_record r = m->record[model_random((uint32_t)m->count)];
+		if (name_labels(r.owner) > name_labels(m->apex) + 1)
+			model_add(m, model_up(r.owner).wire, RR_NS, 60, ns, sizeof ns);
+	}
 	model_grow(m, model_random(4));
 	model_finish(m);
 }
@@ -95,9 +101,9 @@ static void run(enum model_signing signing, unsigned owners, unsigned deltas, ui
 
 static void run_rounds(enum model_signing signing)
 {
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		cr_log_info("signing %d, seed %u", signing, i);
-		run(signing, 5 + 5 * i, i == 5 ? ZONE_MAX_DELTAS : 1 + i % 3, i);
+		run(signing, 5 + 4 * i, i == 7 ? ZONE_MAX_DELTAS : 1 + i % 3, i);
 	}
 }
 

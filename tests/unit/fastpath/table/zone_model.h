@@ -29,6 +29,7 @@ struct model_record {
 struct model {
 	uint8_t apex[NAME_MAX_BYTES];
 	enum model_signing signing;
+	uint32_t alphabet, cuts;        /* labels in use; one in so many NS and DNAME records is taken */
 	uint32_t serial;
 	size_t count;
 	struct model_record record[MODEL_MAX_RECORDS];
@@ -65,10 +66,10 @@ static inline const char *model_text(const uint8_t *name)
 	return out;
 }
 /* One of few labels, so that names meet; any letter case. */
-static inline size_t model_random_label(uint8_t *out)
+static inline size_t model_random_label(uint8_t *out, uint32_t alphabet)
 {
-	static const char *const label[] = { "\1a", "\1b", "\1c", "\2aa", "\3a-b", "\1*", "\4host", "\1\0", "\2\1x", "\3ns1", "\1z" };
-	uint32_t which = model_random(ARRAY_LEN(label));
+	static const char *const label[] = { "\1a", "\1*", "\1b", "\2aa", "\1\0", "\3a-b", "\4host", "\1c", "\2\1x", "\3ns1", "\1z" };
+	uint32_t which = model_random(MIN(alphabet, ARRAY_LEN(label)));
 	size_t bytes = 1u + (unsigned)label[which][0];
 	memcpy(out, label[which], bytes);
 	if (model_random(3) == 0)
@@ -82,7 +83,7 @@ static inline struct model_name model_random_name(const struct model *m)
 	struct model_name n = { .bytes = 0 };
 	unsigned labels = model_random(20) == 0 ? 5 + model_random(20) : model_random(4);
 	for (unsigned i = 0; i < labels; i++)
-		n.bytes += model_random_label(n.wire + n.bytes);
+		n.bytes += model_random_label(n.wire + n.bytes, m->alphabet);
 	size_t apex_bytes = name_wire_bytes(m->apex, NAME_MAX_BYTES);
 	memcpy(n.wire + n.bytes, m->apex, apex_bytes);
 	n.bytes += apex_bytes;
@@ -154,7 +155,7 @@ static inline void model_add_random(struct model *m, const uint8_t *owner)
 	uint8_t rdata[MODEL_MAX_RDATA];
 	size_t bytes = 0;
 	bool is_apex = name_equal(owner, m->apex);
-	if ((t == RR_NS && model_random(3)) || (t == RR_DNAME && model_random(3)) || ((t == RR_CNAME || t == RR_DNAME) && (is_apex || model_has(m, owner, t))))
+	if (((t == RR_NS || t == RR_DNAME) && model_random(m->cuts)) || ((t == RR_CNAME || t == RR_DNAME) && (is_apex || model_has(m, owner, t))))
 		return;
 	if (t == RR_NS || t == RR_MX || t == RR_SRV || t == RR_CNAME || t == RR_DNAME) {
 		for (; bytes < (t < sizeof prefix ? prefix[t] : 0u); bytes++)
@@ -360,6 +361,8 @@ static inline struct model *model_create(const char *apex, enum model_signing si
 	struct model_name name = model_name(apex);
 	memcpy(m->apex, name.wire, name.bytes);
 	m->signing = signing;
+	m->alphabet = 3 + model_random(9);
+	m->cuts = 1 + model_random(4);
 	model_add(m, m->apex, RR_NS, 3600, ns, sizeof ns);
 	model_grow(m, owners);
 	model_finish(m);
