@@ -201,7 +201,7 @@ static uint32_t ttl_implied(struct master_reader *r, uint16_t type, size_t rdata
 	if (r->ttl_known)
 		return r->ttl_s;
 	if (type == RR_SOA && rdata_bytes >= SOA_MINIMUM_BYTES) {
-		uint32_t minimum_s = load_be32(r->rdata + rdata_bytes - SOA_MINIMUM_BYTES);
+		uint32_t minimum_s = load_be32(&r->rdata[rdata_bytes - SOA_MINIMUM_BYTES]);
 
 		r->default_ttl_s = minimum_s <= MASTER_MAX_TTL_S ? minimum_s : 0; /* RFC 2181 section 8 */
 		r->default_ttl_known = true;

@@ -161,7 +161,7 @@ static const char many_text[] =
 
 enum master_lex_result master_lex_entry(struct master_lexer *l, struct master_entry *e, struct master_lex_error *error)
 {
-	const char *p = l->pos_, *end = l->end_, *stop, *bad = NULL;
+	const char *p = l->pos_, *end = l->end_, *stop, *bad = p;
 	struct open_place open = { 0 };
 	unsigned depth = 0;
 

@@ -110,7 +110,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct master_file file = { "first", (const char *)data, split != NULL ? (size_t)(split - data) : size };
 	struct run run = { 0 };
 	struct master_options options = { .origin = origin, .class_ = RR_CLASS_IN };
-	struct master_callbacks callbacks = { .record = on_record, .error = on_error, .open = on_open, .close = on_close, .user = &run };
+	struct master_callbacks callbacks = {
+		.record = on_record, .error = on_error, .open = on_open, .close = on_close, .user = &run
+	};
 	struct master_result result;
 
 	if (split != NULL)

@@ -6,7 +6,9 @@
 #include "dns/master.h"
 
 /* Everything that one reading gave, as text: "owner ttl TYPE data" a record, "file:line:column: message" an error. */
-struct include_file { const char *name, *text; };
+struct include_file {
+	const char *name, *text;
+};
 
 static const uint8_t origin[] = "\7example";
 static char *output;
@@ -79,7 +81,9 @@ static const char *read_bytes(const char *text, size_t bytes, const struct maste
 	/* A copy of the exact size, so that ASan sees a read behind the end. */
 	char *copy = malloc(bytes + (bytes == 0));
 	struct master_file file = { "z", copy, bytes };
-	struct master_options options = { .origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true };
+	struct master_options options = {
+		.origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true
+	};
 	struct master_callbacks callbacks = { .record = on_record, .error = on_error };
 
 	if (include_files != NULL) {
@@ -100,7 +104,9 @@ static const char *read_text(const char *text) { return read_bytes(text, strlen(
 
 /* --- entries ------------------------------------------------------------------------------------------------------------- */
 
-struct reading_case { const char *what, *text, *expected; };
+struct reading_case {
+	const char *what, *text, *expected;
+};
 
 static void check_cases(const struct reading_case *cases, size_t count)
 {
@@ -127,26 +133,35 @@ Test(master, entries)
 		{ "CR LF", "a A 192.0.2.1\r\n A 192.0.2.2\r\n", "a.example. 300 A 192.0.2.1\na.example. 300 A 192.0.2.2\n" },
 		{ "a lone CR ends a line, after a comment too", "a A 192.0.2.1\rb A 192.0.2.2 ; c\rc A 192.0.2.3\r",
 		  "a.example. 300 A 192.0.2.1\nb.example. 300 A 192.0.2.2\nc.example. 300 A 192.0.2.3\n" },
-		{ "CR CR LF", "a A 192.0.2.1\r\r\n A 192.0.2.2\r\r\n", "a.example. 300 A 192.0.2.1\na.example. 300 A 192.0.2.2\n" },
+		{ "CR CR LF", "a A 192.0.2.1\r\r\n A 192.0.2.2\r\r\n",
+		  "a.example. 300 A 192.0.2.1\na.example. 300 A 192.0.2.2\n" },
 		{ "form feeds and vertical tabs are blanks", "\f\na\fA\v192.0.2.1\n\f\n", "a.example. 300 A 192.0.2.1\n" },
-		{ "a byte order mark", "\xef\xbb\xbf" "a A 192.0.2.1\n", "a.example. 300 A 192.0.2.1\n" },
+		{ "a byte order mark",
+		  "\xef\xbb\xbf"
+		  "a A 192.0.2.1\n",
+		  "a.example. 300 A 192.0.2.1\n" },
 		{ "a comment right behind a word", "a A 192.0.2.1;c\n", "a.example. 300 A 192.0.2.1\n" },
 		{ "an escaped semicolon is no comment", "a TXT b\\;c\n", "a.example. 300 TXT \"b;c\"\n" },
 		{ "a semicolon in quotes is no comment", "a TXT \"b;c\"\n", "a.example. 300 TXT \"b;c\"\n" },
 		{ "parentheses over lines", "a TXT ( b ; x )\n\n c\n)\nd A 192.0.2.1\n",
 		  "a.example. 300 TXT \"b\" \"c\"\nd.example. 300 A 192.0.2.1\n" },
-		{ "parentheses without blanks, inside each other", "a(TXT(b(c)d)e)\n", "a.example. 300 TXT \"b\" \"c\" \"d\" \"e\"\n" },
-		{ "the owner inside parentheses", "( a TXT b )\n(\n c TXT d )\n", "a.example. 300 TXT \"b\"\nc.example. 300 TXT \"d\"\n" },
-		{ "a blank before the parenthesis: the last owner", "a TXT b\n ( TXT c )\n", "a.example. 300 TXT \"b\"\na.example. 300 TXT \"c\"\n" },
+		{ "parentheses without blanks, inside each other", "a(TXT(b(c)d)e)\n",
+		  "a.example. 300 TXT \"b\" \"c\" \"d\" \"e\"\n" },
+		{ "the owner inside parentheses", "( a TXT b )\n(\n c TXT d )\n",
+		  "a.example. 300 TXT \"b\"\nc.example. 300 TXT \"d\"\n" },
+		{ "a blank before the parenthesis: the last owner", "a TXT b\n ( TXT c )\n",
+		  "a.example. 300 TXT \"b\"\na.example. 300 TXT \"c\"\n" },
 		{ "a line that starts in the first column inside parentheses", "a TXT (\nb\n)\n", "a.example. 300 TXT \"b\"\n" },
 		{ "quotes side by side", "a TXT b\"c\"d\"\"\"e\"\n", "a.example. 300 TXT \"b\" \"c\" \"d\" \"\" \"e\"\n" },
-		{ "quotes and backslashes in quotes", "a TXT \"b\\\"c\\\\\" \"(\"\n", "a.example. 300 TXT \"b\\\"c\\\\\" \"(\"\n" },
+		{ "quotes and backslashes in quotes", "a TXT \"b\\\"c\\\\\" \"(\"\n",
+		  "a.example. 300 TXT \"b\\\"c\\\\\" \"(\"\n" },
 		{ "key=\"value\" is two strings in a TXT", "a TXT b=\"c d\" e=\"\" f\n",
 		  "a.example. 300 TXT \"b=\" \"c d\" \"e=\" \"\" \"f\"\n" },
 		{ "key=\"value\" is one parameter in an SVCB", "a SVCB 1 . alpn=\"h2,h3\" port=\"53\"\n",
 		  "a.example. 300 SVCB 1 . alpn=\"h2,h3\" port=53\n" },
 		{ "letter case of types and classes", "A in a 192.0.2.1\n", "A.example. 300 A 192.0.2.1\n" },
-		{ "types by number", "a TYPE1 192.0.2.1\na type65534 \\# 1 ff\n", "a.example. 300 A 192.0.2.1\na.example. 300 TYPE65534 \\# 1 FF\n" },
+		{ "types by number", "a TYPE1 192.0.2.1\na type65534 \\# 1 ff\n",
+		  "a.example. 300 A 192.0.2.1\na.example. 300 TYPE65534 \\# 1 FF\n" },
 		{ "a class by number", "a CLASS1 A 192.0.2.1\n", "a.example. 300 A 192.0.2.1\n" },
 	};
 
@@ -158,10 +173,13 @@ Test(master, owners_that_look_like_something_else)
 	static const struct reading_case cases[] = {
 		{ "a type", "A A 192.0.2.1\nMX 5 MX 1 A\n", "A.example. 300 A 192.0.2.1\nMX.example. 5 MX 1 A.example.\n" },
 		{ "a class", "IN IN A 192.0.2.1\nCH A 192.0.2.2\nCLASS9 A 192.0.2.3\nANY A 192.0.2.4\n",
-		  "IN.example. 300 A 192.0.2.1\nCH.example. 300 A 192.0.2.2\nCLASS9.example. 300 A 192.0.2.3\nANY.example. 300 A 192.0.2.4\n" },
-		{ "a number", "4705 A 192.0.2.1\n4705 4705 TXT 4705\n", "4705.example. 300 A 192.0.2.1\n4705.example. 4705 TXT \"4705\"\n" },
+		  "IN.example. 300 A 192.0.2.1\nCH.example. 300 A 192.0.2.2\nCLASS9.example. 300 A 192.0.2.3\nANY.example. 300 A "
+		  "192.0.2.4\n" },
+		{ "a number", "4705 A 192.0.2.1\n4705 4705 TXT 4705\n",
+		  "4705.example. 300 A 192.0.2.1\n4705.example. 4705 TXT \"4705\"\n" },
 		{ "a TTL", "1h 1h A 192.0.2.1\n", "1h.example. 3600 A 192.0.2.1\n" },
-		{ "a word", "app A 192.0.2.1\nwallet TXT TXT\n", "app.example. 300 A 192.0.2.1\nwallet.example. 300 TXT \"TXT\"\n" },
+		{ "a word", "app A 192.0.2.1\nwallet TXT TXT\n",
+		  "app.example. 300 A 192.0.2.1\nwallet.example. 300 TXT \"TXT\"\n" },
 		{ "a type by number", "TYPE1 TYPE1 192.0.2.1\n", "TYPE1.example. 300 A 192.0.2.1\n" },
 		{ "a directive, escaped", "\\$TTL A 192.0.2.1\n", "\\$TTL.example. 300 A 192.0.2.1\n" },
 	};
@@ -188,15 +206,23 @@ Test(master, ttl_and_class_in_every_order)
 
 Test(master, ttl_when_omitted)
 {
-	static const struct { const char *what, *text, *expected; } cases[] = {
-		{ "$TTL counts from its line on, explicit ones do not change it", "$TTL 1h\na A 192.0.2.1\nb 5 A 192.0.2.2\nc A 192.0.2.3\n$TTL 7\nd A 192.0.2.4\n",
-		  "a.example. 3600 A 192.0.2.1\nb.example. 5 A 192.0.2.2\nc.example. 3600 A 192.0.2.3\nd.example. 7 A 192.0.2.4\n" },
+	static const struct {
+		const char *what, *text, *expected;
+	} cases[] = {
+		{ "$TTL counts from its line on, explicit ones do not change it",
+		  "$TTL 1h\na A 192.0.2.1\nb 5 A 192.0.2.2\nc A 192.0.2.3\n$TTL 7\nd A 192.0.2.4\n",
+		  "a.example. 3600 A 192.0.2.1\nb.example. 5 A 192.0.2.2\nc.example. 3600 A 192.0.2.3\nd.example. 7 A "
+		  "192.0.2.4\n" },
 		{ "without $TTL: the last one stated", "a 9 A 192.0.2.1\nb A 192.0.2.2\nc 8 A 192.0.2.3\nd A 192.0.2.4\n",
 		  "a.example. 9 A 192.0.2.1\nb.example. 9 A 192.0.2.2\nc.example. 8 A 192.0.2.3\nd.example. 8 A 192.0.2.4\n" },
-		{ "the SOA's minimum, when none was stated before", "@ SOA . . 1 2 3 4 55\na A 192.0.2.1\nb 5 A 192.0.2.2\nc A 192.0.2.3\n",
-		  "example. 55 SOA . . 1 2 3 4 55\na.example. 55 A 192.0.2.1\nb.example. 5 A 192.0.2.2\nc.example. 55 A 192.0.2.3\n" },
-		{ "an SOA that states its own", "@ 9 SOA . . 1 2 3 4 55\na A 192.0.2.1\n", "example. 9 SOA . . 1 2 3 4 55\na.example. 9 A 192.0.2.1\n" },
-		{ "an SOA minimum beyond 2^31-1 counts as 0", "@ SOA . . 1 2 3 4 2147483648\n", "example. 0 SOA . . 1 2 3 4 2147483648\n" },
+		{ "the SOA's minimum, when none was stated before",
+		  "@ SOA . . 1 2 3 4 55\na A 192.0.2.1\nb 5 A 192.0.2.2\nc A 192.0.2.3\n",
+		  "example. 55 SOA . . 1 2 3 4 55\na.example. 55 A 192.0.2.1\nb.example. 5 A 192.0.2.2\nc.example. 55 A "
+		  "192.0.2.3\n" },
+		{ "an SOA that states its own", "@ 9 SOA . . 1 2 3 4 55\na A 192.0.2.1\n",
+		  "example. 9 SOA . . 1 2 3 4 55\na.example. 9 A 192.0.2.1\n" },
+		{ "an SOA minimum beyond 2^31-1 counts as 0", "@ SOA . . 1 2 3 4 2147483648\n",
+		  "example. 0 SOA . . 1 2 3 4 2147483648\n" },
 		{ "no TTL at all: reported once", "a A 192.0.2.1\nb A 192.0.2.2\n",
 		  "z:1:1: expected a TTL: neither this entry nor one before it states one, and there is no $TTL\n"
 		  "a.example. 0 A 192.0.2.1\nb.example. 0 A 192.0.2.2\n" },
@@ -224,7 +250,8 @@ static void check_errors(const char *what, const char *text, size_t bytes, const
 		if (strncmp(line, "z:", 2) != 0)
 			continue;
 		count++;
-		cr_expect(length > 0 && strncmp(line + 2, at, length) == 0, "%s: got %s, expected %.*s", what, line, (int)length, at);
+		cr_expect(length > 0 && strncmp(line + 2, at, length) == 0, "%s: got %s, expected %.*s", what, line, (int)length,
+			  at);
 		at += length + (at[length] == '\n');
 	}
 	cr_expect_str_empty(at, "%s: missing: %s", what, at);
@@ -240,23 +267,29 @@ Test(master, errors_name_their_place)
 		{ "two TTLs", "a 5 IN 6 A 192.0.2.1\n", "1:8: expected a type, found '6'" },
 		{ "two classes", "a IN 5 IN A 192.0.2.1\n", "1:8: expected a type, found 'IN'" },
 		{ "another class", "a CH A 192.0.2.1\nb A 192.0.2.2\n", "1:3: expected the zone's class IN, found 'CH'" },
-		{ "a TTL that is too large", "a 2147483648 A 192.0.2.1\n", "1:3: expected a TTL of at most 2147483647 seconds, found '2147483648'" },
+		{ "a TTL that is too large", "a 2147483648 A 192.0.2.1\n",
+		  "1:3: expected a TTL of at most 2147483647 seconds, found '2147483648'" },
 		{ "a quoted type", "a \"A\" 192.0.2.1\n", "1:3: expected a TTL, a class or a type, found 'A'" },
 		{ "meta types", "a ANY 192.0.2.1\na OPT \\# 0\na TYPE250 \\# 0\na TYPE0 \\# 0\na TYPE200 \\# 0\n",
 		  "1:3: expected the zone's class IN, found 'ANY'\n2:3: expected a type that zones can hold, found 'OPT'\n"
-		  "3:3: expected a type that zones can hold\n4:3: expected a type that zones can hold\n5:3: expected a type that zones can hold" },
+		  "3:3: expected a type that zones can hold\n4:3: expected a type that zones can hold\n5:3: expected a type that "
+		  "zones can hold" },
 		{ "MD and MF", "a MD b\na MF b\n", "1:3: expected MX instead of an obsolete type, found 'MD'\n2:3: expected MX" },
-		{ "no owner yet", " A 192.0.2.1\n A 192.0.2.2\nb A 192.0.2.1\n", "1:2: expected an owner name in the first column" },
+		{ "no owner yet", " A 192.0.2.1\n A 192.0.2.2\nb A 192.0.2.1\n",
+		  "1:2: expected an owner name in the first column" },
 		{ "a bad owner, but nothing about entries that share it", "a..b A 192.0.2.1\n A 192.0.2.2\n",
 		  "1:1: expected an owner name, found 'a..b': " },
-		{ "data behind a bad owner is checked all the same", "a..b A 192.0.2.1\n A x\n", "1:1: expected an owner name\n2:4: " },
+		{ "data behind a bad owner is checked all the same", "a..b A 192.0.2.1\n A x\n",
+		  "1:1: expected an owner name\n2:4: " },
 		{ "bad data", "a A 192.0.2\n", "1:5: " },
 		{ "missing data", "a\tMX 10 ; x\n", "1:8: " },
 		{ "data too much, in a later line", "a TXT (\n b )\nb A ( 192.0.2.1\n   x )\n", "4:4: " },
-		{ "a word out of any letters, shown as text", "a \\000\xff\x01\n", "1:3: expected a TTL, a class or a type, found '\\000\\255\\001'" },
+		{ "a word out of any letters, shown as text", "a \\000\xff\x01\n",
+		  "1:3: expected a TTL, a class or a type, found '\\000\\255\\001'" },
 		{ "a long word is cut", "a bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n",
 		  "1:3: expected a TTL, a class or a type, found 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'" },
-		{ "lines count with any line end", "\r\n\r\n\n a\r b\n", "4:2: expected an owner name\n4:2: expected a TTL\n5:2: expected a TTL" },
+		{ "lines count with any line end", "\r\n\r\n\n a\r b\n",
+		  "4:2: expected an owner name\n4:2: expected a TTL\n5:2: expected a TTL" },
 		{ "an escape at the end of a line", "a TXT b\\\nc A 192.0.2.1\n", "1:7: " },
 	};
 
@@ -268,13 +301,18 @@ Test(master, recovery)
 {
 	static const struct reading_case cases[] = {
 		{ "a quote that is not closed ends with its line", "a TXT \"b\nc A 192.0.2.1\n",
-		  "z:1:7: expected a closing quote on the same line as this one, found the end of the line\nc.example. 300 A 192.0.2.1\n" },
-		{ "the same at the end of the file", "a TXT \"b", "z:1:7: expected a closing quote on the same line as this one, found the end of the line\n" },
+		  "z:1:7: expected a closing quote on the same line as this one, found the end of the line\nc.example. 300 A "
+		  "192.0.2.1\n" },
+		{ "the same at the end of the file", "a TXT \"b",
+		  "z:1:7: expected a closing quote on the same line as this one, found the end of the line\n" },
 		{ "the same behind an equals sign", "a SVCB 1 . alpn=\"h2\nc A 192.0.2.1\n",
-		  "z:1:17: expected a closing quote on the same line as this one, found the end of the line\nc.example. 300 A 192.0.2.1\n" },
+		  "z:1:17: expected a closing quote on the same line as this one, found the end of the line\nc.example. 300 A "
+		  "192.0.2.1\n" },
 		{ "the same in parentheses: on with the next owner", "a TXT ( \"b )\n \"c\" )\nd A 192.0.2.1\n",
-		  "z:1:9: expected a closing quote on the same line as this one, found the end of the line\nd.example. 300 A 192.0.2.1\n" },
-		{ "a parenthesis that is not closed: on with the next owner", "@ SOA . . ( 1 2\n 3 4\n; x\n 5\nd A 192.0.2.1\n A 192.0.2.2\n",
+		  "z:1:9: expected a closing quote on the same line as this one, found the end of the line\nd.example. 300 A "
+		  "192.0.2.1\n" },
+		{ "a parenthesis that is not closed: on with the next owner",
+		  "@ SOA . . ( 1 2\n 3 4\n; x\n 5\nd A 192.0.2.1\n A 192.0.2.2\n",
 		  "z:1:11: expected a closing parenthesis for this one, found the end of the file\n"
 		  "d.example. 300 A 192.0.2.1\nd.example. 300 A 192.0.2.2\n" },
 		{ "a closing one too many", "a A ) 192.0.2.1\nb A 192.0.2.2\n",
@@ -357,7 +395,11 @@ static char *repeated(const char *start, const char *piece, size_t count, const 
 
 Test(master, largest_legal_data)
 {
-	static const struct { const char *what, *start, *piece; size_t count; uint64_t records; } cases[] = {
+	static const struct {
+		const char *what, *start, *piece;
+		size_t count;
+		uint64_t records;
+	} cases[] = {
 		{ "65535 octets of hex in one word", "a TYPE65534 \\# 65535 ", "AB", 65535, 1 },
 		{ "one more", "a TYPE65534 \\# 65536 ", "AB", 65536, 0 },
 		{ "65535 octets of hex in words of one octet", "a TYPE65534 \\# 65535 ", "AB ", 65535, 1 },
@@ -394,11 +436,13 @@ Test(master, too_many_words_in_parentheses)
 Test(master, directives)
 {
 	static const struct reading_case cases[] = {
-		{ "$ORIGIN: relative, absolute, @, root", "$ORIGIN x\na A 192.0.2.1\n$ORIGIN y\n@ A 192.0.2.2\n$ORIGIN z.\na A 192.0.2.3\n"
+		{ "$ORIGIN: relative, absolute, @, root",
+		  "$ORIGIN x\na A 192.0.2.1\n$ORIGIN y\n@ A 192.0.2.2\n$ORIGIN z.\na A 192.0.2.3\n"
 		  "$ORIGIN @\nb A 192.0.2.4\n$ORIGIN .\nc A 192.0.2.5\n@ NS d\n",
 		  "a.x.example. 300 A 192.0.2.1\ny.x.example. 300 A 192.0.2.2\na.z. 300 A 192.0.2.3\nb.z. 300 A 192.0.2.4\n"
 		  "c. 300 A 192.0.2.5\n. 300 NS d.\n" },
-		{ "$ORIGIN leaves the last owner", "a A 192.0.2.1\n$ORIGIN x\n A 192.0.2.2\n", "a.example. 300 A 192.0.2.1\na.example. 300 A 192.0.2.2\n" },
+		{ "$ORIGIN leaves the last owner", "a A 192.0.2.1\n$ORIGIN x\n A 192.0.2.2\n",
+		  "a.example. 300 A 192.0.2.1\na.example. 300 A 192.0.2.2\n" },
 		{ "letter case and comments", "$origin x ; c\n$ttl 1m ; c\na A 192.0.2.1\n", "a.x.example. 60 A 192.0.2.1\n" },
 		{ "over lines", "$ORIGIN ( ; c\n x )\na A 192.0.2.1\n", "a.x.example. 300 A 192.0.2.1\n" },
 	};
@@ -415,7 +459,8 @@ Test(master, directive_errors)
 		{ "$ORIGIN without a name", "$ORIGIN\n", "1:8: expected a domain name, found the end of the directive" },
 		{ "$ORIGIN with a bad one", "$ORIGIN a..b\n", "1:9: expected a domain name, found 'a..b': " },
 		{ "$ORIGIN with more", "$ORIGIN a b\n", "1:11: expected the end of the directive, found 'b'" },
-		{ "$TTL without a TTL", "$TTL\n", "1:5: expected a TTL of at most 2147483647 seconds, such as 3600 or 1h30m, found the end" },
+		{ "$TTL without a TTL", "$TTL\n",
+		  "1:5: expected a TTL of at most 2147483647 seconds, such as 3600 or 1h30m, found the end" },
 		{ "$TTL with another word, reported once", "$TTL x\na A 192.0.2.1\nb A 192.0.2.1\n", "1:6: expected a TTL" },
 		{ "$TTL too large", "$TTL 2147483648\n", "1:6: expected a TTL of at most" },
 		{ "$TTL with more", "$TTL 5 6\n", "1:8: expected the end of the directive, found '6'" },
@@ -441,14 +486,20 @@ Test(master, include)
 
 	include_files = files;
 	read_text("o A 192.0.2.9\n$INCLUDE one\n A 192.0.2.8\n");
-	cr_expect_str_eq(output, "o.example. 300 A 192.0.2.9\no.example. 300 TXT \"the including file's owner\"\na.example. 300 A 192.0.2.1\n"
-				 "b.x.example. 300 A 192.0.2.2\no.example. 300 A 192.0.2.8\n", "%s", output);
+	cr_expect_str_eq(
+		output,
+		"o.example. 300 A 192.0.2.9\no.example. 300 TXT \"the including file's owner\"\na.example. 300 A 192.0.2.1\n"
+		"b.x.example. 300 A 192.0.2.2\no.example. 300 A 192.0.2.8\n",
+		"%s", output);
 	cr_expect_eq(opened, 1);
 	cr_expect_eq(closed, 1);
 	read_text("$INCLUDE two sub\nl A 192.0.2.7\n$INCLUDE \"a b\\\"c\"\n$INCLUDE empty\n");
-	cr_expect_str_eq(output, "sub.example. 300 A 192.0.2.3\nsub.example. 300 TXT \"the including file's owner\"\na.sub.example. 300 A 192.0.2.1\n"
-				 "b.x.sub.example. 300 A 192.0.2.2\ntwo:3:2: expected a TTL, a class or a type, found 'c'\n"
-				 "l.example. 7 A 192.0.2.7\nq.example. 7 A 192.0.2.4\n", "%s", output);
+	cr_expect_str_eq(output,
+			 "sub.example. 300 A 192.0.2.3\nsub.example. 300 TXT \"the including file's owner\"\na.sub.example. 300 "
+			 "A 192.0.2.1\n"
+			 "b.x.sub.example. 300 A 192.0.2.2\ntwo:3:2: expected a TTL, a class or a type, found 'c'\n"
+			 "l.example. 7 A 192.0.2.7\nq.example. 7 A 192.0.2.4\n",
+			 "%s", output);
 	cr_expect_eq(opened, 4);
 	cr_expect_eq(closed, 4);
 	read_text("$INCLUDE none\n$INCLUDE one a..b\n$INCLUDE one x y\nb A 192.0.2.1\n");
@@ -457,14 +508,17 @@ Test(master, include)
 	cr_expect_eq(result.records, 1);
 	cr_expect_eq(opened, 0);
 	read_text("$INCLUDE open\nb A 192.0.2.1\n");
-	cr_expect(strstr(output, "open:1:7: expected a closing parenthesis") == output, "parentheses do not reach over files: %s", output);
+	cr_expect(strstr(output, "open:1:7: expected a closing parenthesis") == output, "parentheses do not reach over files: %s",
+		  output);
 	cr_expect_eq(result.records, 1);
 	include_files = NULL;
 }
 
 Test(master, include_loops_end)
 {
-	static const struct include_file loop[] = { { "a", "$INCLUDE b\n$INCLUDE b\nx A 192.0.2.1\n" }, { "b", "$INCLUDE a\n" }, { NULL, NULL } };
+	static const struct include_file loop[] = { { "a", "$INCLUDE b\n$INCLUDE b\nx A 192.0.2.1\n" },
+						    { "b", "$INCLUDE a\n" },
+						    { NULL, NULL } };
 	static struct include_file chain[40];
 	static char names[40][8], texts[40][32];
 
@@ -493,16 +547,20 @@ Test(master, include_loops_end)
 Test(master, generate)
 {
 	static const struct reading_case cases[] = {
-		{ "plain", "$GENERATE 1-3 a$ A 192.0.2.$\n", "a1.example. 300 A 192.0.2.1\na2.example. 300 A 192.0.2.2\na3.example. 300 A 192.0.2.3\n" },
+		{ "plain", "$GENERATE 1-3 a$ A 192.0.2.$\n",
+		  "a1.example. 300 A 192.0.2.1\na2.example. 300 A 192.0.2.2\na3.example. 300 A 192.0.2.3\n" },
 		{ "one number", "$GENERATE 7-7 a A 192.0.2.1\n", "a.example. 300 A 192.0.2.1\n" },
-		{ "steps", "$GENERATE 0-9/4 a$ A 192.0.2.1\n", "a0.example. 300 A 192.0.2.1\na4.example. 300 A 192.0.2.1\na8.example. 300 A 192.0.2.1\n" },
+		{ "steps", "$GENERATE 0-9/4 a$ A 192.0.2.1\n",
+		  "a0.example. 300 A 192.0.2.1\na4.example. 300 A 192.0.2.1\na8.example. 300 A 192.0.2.1\n" },
 		{ "TTL and class in both orders", "$GENERATE 1-1 a 5 IN A 192.0.2.1\n$GENERATE 1-1 b IN 6 A 192.0.2.1\n",
 		  "a.example. 5 A 192.0.2.1\nb.example. 6 A 192.0.2.1\n" },
-		{ "offsets", "$GENERATE 1-1 a${9} A 192.0.2.1\n$GENERATE 1-1 a${-3} A 192.0.2.1\n$GENERATE 1-1 a${+3} A 192.0.2.1\n",
+		{ "offsets",
+		  "$GENERATE 1-1 a${9} A 192.0.2.1\n$GENERATE 1-1 a${-3} A 192.0.2.1\n$GENERATE 1-1 a${+3} A 192.0.2.1\n",
 		  "a10.example. 300 A 192.0.2.1\na-2.example. 300 A 192.0.2.1\na4.example. 300 A 192.0.2.1\n" },
 		{ "widths", "$GENERATE 5-5 ${0,3}.${0,0}.${0,1} A 192.0.2.1\n$GENERATE 1-1 a${-5,4} A 192.0.2.1\n",
 		  "005.5.5.example. 300 A 192.0.2.1\na-004.example. 300 A 192.0.2.1\n" },
-		{ "bases", "$GENERATE 254-254 ${0,4,d}.${0,4,o}.${0,4,x}.${0,4,X} A 192.0.2.1\n", "0254.0376.00fe.00FE.example. 300 A 192.0.2.1\n" },
+		{ "bases", "$GENERATE 254-254 ${0,4,d}.${0,4,o}.${0,4,x}.${0,4,X} A 192.0.2.1\n",
+		  "0254.0376.00fe.00FE.example. 300 A 192.0.2.1\n" },
 		{ "a negative number in hex", "$GENERATE 1-1 ${-2,0,x} A 192.0.2.1\n", "ffffffff.example. 300 A 192.0.2.1\n" },
 		{ "nibbles", "$GENERATE 26-26 ${0,0,n}.${0,3,N}.${0,5,n}.${0,6,n}x A 192.0.2.1\n",
 		  "a.1.A.1.a.1.0.a.1.0.x.example. 300 A 192.0.2.1\n" },
@@ -521,7 +579,8 @@ Test(master, generate_errors)
 {
 	static const struct reading_case cases[] = {
 		{ "no range", "$GENERATE\n", "1:10: expected a range" },
-		{ "a single number", "$GENERATE 1 a A 192.0.2.1\n", "1:11: expected a range start-stop or start-stop/step, found '1'" },
+		{ "a single number", "$GENERATE 1 a A 192.0.2.1\n",
+		  "1:11: expected a range start-stop or start-stop/step, found '1'" },
 		{ "downwards", "$GENERATE 2-1 a A 192.0.2.1\n", "1:11: expected a range" },
 		{ "a step of 0", "$GENERATE 1-2/0 a A 192.0.2.1\n", "1:11: expected a range" },
 		{ "rubbish behind it", "$GENERATE 1-2x a A 192.0.2.1\n", "1:11: expected a range" },
@@ -530,11 +589,13 @@ Test(master, generate_errors)
 		{ "no owner", "$GENERATE 1-2\n", "1:14: expected an owner name" },
 		{ "no type", "$GENERATE 1-2 a\n", "1:16: expected a TTL, a class or a type" },
 		{ "no data", "$GENERATE 1-2 a A\n", "1:18: expected record data as one word" },
-		{ "two words of data", "$GENERATE 1-2 a MX 1 b\n", "1:22: expected record data as one word, or quoted as a whole, found 'b'" },
+		{ "two words of data", "$GENERATE 1-2 a MX 1 b\n",
+		  "1:22: expected record data as one word, or quoted as a whole, found 'b'" },
 		{ "a bad format, reported once", "$GENERATE 1-9 a${1,2,z} A 192.0.2.1\n", "1:15: expected ${offset}" },
 		{ "a format without an end", "$GENERATE 1-9 a${1 A 192.0.2.1\n", "1:15: expected ${offset}" },
 		{ "a width that is too large", "$GENERATE 1-9 a${0,256} A 192.0.2.1\n", "1:15: expected ${offset}" },
-		{ "an owner that is no name, reported once", "$GENERATE 1-9 $..a A 192.0.2.1\n", "1:15: expected an owner name, found '1..a'" },
+		{ "an owner that is no name, reported once", "$GENERATE 1-9 $..a A 192.0.2.1\n",
+		  "1:15: expected an owner name, found '1..a'" },
 		{ "bad data, reported once", "$GENERATE 1-9 a$ A 192.0.2.x$\n", "1:20: " },
 		{ "data that becomes wrong in the end", "$GENERATE 254-257 a$ A 192.0.2.$\n", "1:24: " },
 		{ "an open quote in the data", "$GENERATE 1-2 a TXT \"\\\"b\"\n", "1:21: expected a closing quote" },
@@ -557,18 +618,41 @@ Test(master, generate_does_not_outgrow_its_buffers)
 
 Test(master, ttl_from_text)
 {
-	static const struct { const char *text; bool good; uint32_t ttl_s; } cases[] = {
-		{ "0", true, 0 }, { "1", true, 1 }, { "007", true, 7 }, { "2147483647", true, 2147483647 }, { "2147483648", false, 0 },
-		{ "99999999999999999999999999", false, 0 }, { "1w", true, 604800 }, { "1W2D3H4M5S", true, 788645 }, { "5s1w", true, 604805 },
-		{ "1h1h", true, 7200 }, { "0s", true, 0 }, { "3550w", true, 2147040000 }, { "3551w", false, 0 }, { "1w2", false, 0 },
-		{ "w", false, 0 }, { "", false, 0 }, { "1y", false, 0 }, { "-1", false, 0 }, { "1 ", false, 0 }, { "1.5h", false, 0 },
-		{ "9999999999w1s", false, 0 }, { "h1", false, 0 }, { "1hh", false, 0 },
+	static const struct {
+		const char *text;
+		bool good;
+		uint32_t ttl_s;
+	} cases[] = {
+		{ "0", true, 0 },
+		{ "1", true, 1 },
+		{ "007", true, 7 },
+		{ "2147483647", true, 2147483647 },
+		{ "2147483648", false, 0 },
+		{ "99999999999999999999999999", false, 0 },
+		{ "1w", true, 604800 },
+		{ "1W2D3H4M5S", true, 788645 },
+		{ "5s1w", true, 604805 },
+		{ "1h1h", true, 7200 },
+		{ "0s", true, 0 },
+		{ "3550w", true, 2147040000 },
+		{ "3551w", false, 0 },
+		{ "1w2", false, 0 },
+		{ "w", false, 0 },
+		{ "", false, 0 },
+		{ "1y", false, 0 },
+		{ "-1", false, 0 },
+		{ "1 ", false, 0 },
+		{ "1.5h", false, 0 },
+		{ "9999999999w1s", false, 0 },
+		{ "h1", false, 0 },
+		{ "1hh", false, 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		uint32_t ttl_s = 12345;
 
-		cr_expect_eq(master_ttl_from_text(cases[i].text, strlen(cases[i].text), &ttl_s), cases[i].good, "%s", cases[i].text);
+		cr_expect_eq(master_ttl_from_text(cases[i].text, strlen(cases[i].text), &ttl_s), cases[i].good, "%s",
+			     cases[i].text);
 		cr_expect_eq(ttl_s, cases[i].good ? cases[i].ttl_s : 12345, "%s", cases[i].text);
 	}
 }
