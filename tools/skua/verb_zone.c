@@ -3,7 +3,12 @@
 #include "tools/skua/client.h"
 #include "tools/skua/verbs.h"
 
+#include "base/printable.h"
+
 #include <stdio.h>
+#include <time.h>
+
+#define LIST_TIMEOUT_MS 60000   /* there may be a million zones */
 
 static int ask_slowpath(const struct verb_call *call, const char *verb, json_t *take_args, int timeout_ms, json_t **result)
 {
@@ -21,8 +26,10 @@ static int ask_slowpath(const struct verb_call *call, const char *verb, json_t *
 
 static void print_reload(const json_t *result)
 {
-	printf("%lld loaded, %lld unchanged, %lld failed\n", client_integer(result, "loaded"), client_integer(result, "unchanged"),
-	       client_integer(result, "failed"));
+	printf("%lld loaded, %lld unchanged; generation %lld%s, %lld ms\n", client_integer(result, "loaded"),
+	       client_integer(result, "unchanged"), client_integer(result, "generation"),
+	       json_is_true(json_object_get(result, "live")) ? " is live" : " is not live everywhere yet",
+	       client_integer(result, "duration_us") / 1000);
 }
 
 int verb_reload(const struct verb_call *call)
@@ -39,12 +46,11 @@ int verb_reload(const struct verb_call *call)
 
 static void print_zones(const json_t *result)
 {
-	const json_t *zones = json_is_array(result) ? result : json_object_get(result, "zones");
 	size_t i;
 	json_t *z;
 
 	printf("%-32s %-8s %10s %10s  %s\n", "zone", "state", "serial", "records", "file");
-	json_array_foreach(zones, i, z)
+	json_array_foreach(result, i, z)
 		printf("%-32s %-8s %10lld %10lld  %s\n", client_text(z, "zone"), client_text(z, "state"), client_integer(z, "serial"),
 		       client_integer(z, "records"), client_text(z, "file"));
 }
@@ -52,9 +58,33 @@ static void print_zones(const json_t *result)
 int verb_zone_list(const struct verb_call *call)
 {
 	json_t *result;
-	int code = ask_slowpath(call, "zone list", NULL, CLIENT_TIMEOUT_MS, &result);
+	int code = ask_slowpath(call, "zone list", NULL, LIST_TIMEOUT_MS, &result);
 
 	return code == VERB_OK ? client_result(call, result, print_zones) : code;
+}
+
+static void print_time(const char *name, json_int_t seconds)
+{
+	char text[40];
+	time_t t = (time_t)seconds;
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm))
+		printf("%-12s %s\n", name, text);
+}
+
+static void print_lines(const char *name, const json_t *string)
+{
+	const char *line = json_string_value(string);
+	char text[1200];
+
+	while (*line) {
+		size_t bytes = strcspn(line, "\n");
+		printable_copy(text, sizeof text, line, bytes);
+		printf("%-12s %s\n", name, text);
+		name = "";
+		line += bytes + (line[bytes] == '\n');
+	}
 }
 
 /* Every field of the answer, a line each. */
@@ -64,12 +94,15 @@ static void print_zone(const json_t *result)
 	json_t *value;
 
 	json_object_foreach((json_t *)result, name, value) {
-		if (json_is_integer(value))
-			printf("%-16s %lld\n", name, (long long)json_integer_value(value));
+		size_t bytes = strlen(name);
+		if (json_is_integer(value) && bytes > 3 && !strcmp(name + bytes - 3, "_at"))
+			print_time(name, json_integer_value(value));
+		else if (json_is_integer(value))
+			printf("%-12s %lld\n", name, (long long)json_integer_value(value));
 		else if (json_is_boolean(value))
-			printf("%-16s %s\n", name, json_is_true(value) ? "yes" : "no");
+			printf("%-12s %s\n", name, json_is_true(value) ? "yes" : "no");
 		else if (json_is_string(value))
-			printf("%-16s %s\n", name, client_text(result, name));
+			print_lines(name, value);
 	}
 }
 
