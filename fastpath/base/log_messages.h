@@ -82,4 +82,5 @@
 	X(XDP_ZONES_BAD, "SK-XDP-025", LOG_XDP, LOG_LEVEL_ERROR, "A segment or zone map was refused; the last good one goes on being served.", "This is a bug: send the line with `skua version`.") \
 	X(XDP_PRIVILEGES, "SK-XDP-026", LOG_XDP, LOG_LEVEL_WARNING, "A privilege could not be given up, or the wanted user does not exist.", "Create the user skua-fastpath (a package does), or start as root.") \
 	X(XDP_LINK_ENDED, "SK-XDP-027", LOG_XDP, LOG_LEVEL_ERROR, "The supervisor is gone or broke the protocol; the fastpath ends.", "Look for the supervisor's own last lines.") \
-	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.")
+	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.") \
+	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.")

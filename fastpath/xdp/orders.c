@@ -42,7 +42,7 @@ static void report_config(void *user, bool is_error, struct config_place place, 
 	const struct link_msg *m = user;
 
 	if (is_error)
-		log_write(M_XDP_LINK_ENDED, "%s:%u:%u: %s", m->text, place.line, place.column, message);
+		log_write(M_XDP_CONFIG, "%s:%u:%u: %s", m->text, place.line, place.column, message);
 }
 
 static bool take_config(struct fastpath *f, struct link_msg *m, int fd)

@@ -13,24 +13,10 @@ static enum answer_verdict fake_finish(const struct snapshot *s, struct answer_t
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "packet.h"
-#include "xdp/device.h"
 #include "xdp/program.h"
 #include "xdp/serve.h"
 
-#include <criterion/criterion.h>
-#include <linux/if_packet.h>
-#include <net/ethernet.h>
-#include <net/if.h>
-#include <arpa/inet.h>
-#include <poll.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#define PIN_DIR "/tmp/skua-veth-test"
+#include "tests/unit/fastpath/xdp/veth.h"
 
 static void fake_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q) { (void)s, (void)t, (void)q; }
 static void fake_prefetch(const struct snapshot *s, struct answer_query *q) { (void)s, (void)q; }
@@ -42,6 +28,7 @@ static enum answer_verdict fake_finish(const struct snapshot *s, struct answer_t
 	return ANSWER_SEND;
 }
 
+static char pin_dir[64];
 static struct snapshot empty_snapshot;
 static struct snapshot_holder holder;
 static struct counter_block counters;
@@ -50,8 +37,6 @@ static struct xdp_socket *xsk;
 static struct serve *serving;
 static int raw = -1;
 
-static void run(const char *command) { cr_assert_eq(system(command), 0, "%s", command); }
-
 static void start(void)
 {
 	static const struct config_address listed[] = {
@@ -59,18 +44,12 @@ static void start(void)
 		{ .family = 6, .address = { 0x20, 1, 0x0d, 0xb8, [15] = 0x53 }, .port = 53 },
 	};
 	struct xdp_socket_options o = { .ifname = "skt0", .queue = 0, .mode = XDP_MODE_AUTO, .ring_size = 256 };
-	int on = 1;
-	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
 
-	if (geteuid() != 0)
-		cr_skip_test("needs root");
-	cr_assert_eq(unshare(CLONE_NEWNET | CLONE_NEWNS), 0);
-	cr_assert_eq(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1");
-	run("ip link add skt0 type veth peer name skt1 && ip link set skt0 up && ip link set skt1 up");
+	veth_enter();
+	veth_pin_dir(pin_dir);
 	log_init("test");
 	log_set_level(LOG_XDP, LOG_LEVEL_ERROR);
-	cr_assert_eq(xdp_program_open(&program, "skt0", PIN_DIR, XDP_MODE_AUTO), ERR_OK);
+	cr_assert_eq(xdp_program_open(&program, "skt0", pin_dir, XDP_MODE_AUTO), ERR_OK);
 	cr_assert_eq(xdp_program_set_addresses(program, listed, ARRAY_LEN(listed)), ERR_OK);
 	cr_assert_eq(xdp_socket_create(&xsk, &o), ERR_OK);
 	serving = calloc(1, sizeof(*serving));
@@ -83,10 +62,7 @@ static void start(void)
 	atomic_store(&holder.current_, &empty_snapshot);
 	cr_assert_eq(serve_start(serving, "serve"), ERR_OK);
 	cr_assert_eq(xdp_socket_insert(xsk, xdp_program_xskmap_fd(program)), ERR_OK);
-	raw = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
-	at.sll_ifindex = (int)if_nametoindex("skt1");
-	cr_assert_eq(setsockopt(raw, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)), 0);
-	cr_assert_eq(bind(raw, (struct sockaddr *)&at, sizeof(at)), 0);
+	raw = veth_raw();
 }
 
 static void end(void)
@@ -99,36 +75,7 @@ static void end(void)
 	cr_assert_eq(xdp_program_detach(program), ERR_OK);
 	free(serving);
 	close(raw);
-}
-
-/* The next frame from the other end, our own ones left out; 0 after timeout_ms. The kernel takes VLAN tags out: put back. */
-static size_t receive(uint8_t *out, size_t room, int timeout_ms)
-{
-	struct pollfd p = { .fd = raw, .events = POLLIN };
-
-	while (poll(&p, 1, timeout_ms) > 0) {
-		alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
-		struct sockaddr_ll from;
-		struct iovec iov = { .iov_base = out, .iov_len = room - 4 };
-		struct msghdr m = { .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
-				    .msg_control = control, .msg_controllen = sizeof(control) };
-		ssize_t got = recvmsg(raw, &m, 0);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-		struct tpacket_auxdata aux = { 0 };
-
-		if (got <= 0 || from.sll_pkttype == PACKET_OUTGOING)
-			continue;
-		if (c && c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA)
-			memcpy(&aux, CMSG_DATA(c), sizeof(aux));
-		if (aux.tp_status & TP_STATUS_VLAN_VALID) {
-			memmove(out + 16, out + 12, (size_t)got - 12);
-			packet_put16(out + 12, 0x8100);
-			packet_put16(out + 14, aux.tp_vlan_tci);
-			got += 4;
-		}
-		return (size_t)got;
-	}
-	return 0;
+	veth_leave(pin_dir);
 }
 
 Test(veth, every_kind_of_frame_is_answered_by_af_xdp, .init = start, .fini = end, .timeout = 30)
@@ -154,7 +101,7 @@ Test(veth, every_kind_of_frame_is_answered_by_af_xdp, .init = start, .fini = end
 		o.destination_port = 53;
 		bytes = packet_make(query, &o, dns);
 		cr_assert_eq(send(raw, query, bytes, 0), (ssize_t)bytes);
-		got = receive(reply, sizeof(reply), 1000);
+		got = veth_receive(raw, reply, sizeof(reply), 1000);
 		cr_assert(got > 0, "%s: no reply", cases[i].name);
 		wrong = packet_check_reply(query, &o, reply, got, o.dns_bytes);
 		cr_assert_null(wrong, "%s: %s", cases[i].name, wrong);
