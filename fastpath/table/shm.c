@@ -20,10 +20,19 @@ static int make_memfd(const char *label)
 	return fd;
 }
 
+/* The kernel would begin to allocate any size, and end by killing somebody. */
+static bool is_beyond_memory(size_t size_bytes)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	return pages <= 0 || page_bytes <= 0 || size_bytes / (size_t)page_bytes >= (size_t)pages;
+}
+
 enum err shm_create(int *fd, const char *label, size_t size_bytes)
 {
-	if (size_bytes == 0 || size_bytes > INT64_MAX)
+	if (size_bytes == 0)
 		return ERR_ARGUMENT;
+	if (is_beyond_memory(size_bytes))
+		return ERR_NOMEM;
 	int made = make_memfd(label);
 	if (made < 0)
 		return err_from_errno(errno);

@@ -3,7 +3,8 @@
 #pragma once
 #include "base/base.h"
 
-/* A memfd of exactly size_bytes with every page allocated (ERR_NOSPACE/ERR_NOMEM if they can't be), sealed against
+/* A memfd of exactly size_bytes with every page allocated (ERR_NOSPACE/ERR_NOMEM if they can't be; ERR_NOMEM at once
+ * for more than the machine has), sealed against
  * shrinking and growing. Close-on-exec. *fd is the caller's. */
 MUST_USE enum err shm_create(int *fd, const char *label, size_t size_bytes);
 /* An empty memfd for a writer that does not know the size yet: it grows it by ftruncate and fallocate, then cuts it to size and

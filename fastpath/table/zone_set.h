@@ -21,7 +21,7 @@ struct segment_header {
 	uint64_t size_bytes;
 	uint32_t id, image_count;
 	uint64_t notes;              /* offset behind the last image, a multiple of 8: from here to the end stand the writer's own notes
-	                              * (which files the images came from), which readers pass over unread */
+	                              * (which files the images came from), which readers pass over unread. 0: there are none */
 };
 
 struct zone_map_image { uint32_t segment; zone_ref image; };   /* id of a segment, offset / 8 in it */

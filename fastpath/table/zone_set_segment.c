@@ -46,9 +46,9 @@ static const char *header_fault(const struct segment_header *h, size_t bytes)
 		return "segment of another layout version";
 	if (h->size_bytes != bytes)
 		return "segment of another size than its header says";
-	if (h->notes < sizeof(*h) || h->notes > bytes || h->notes % ZONE_REF_UNIT)
+	if (h->notes && (h->notes < sizeof(*h) || h->notes > bytes || h->notes % ZONE_REF_UNIT))
 		return "the segment's notes are not behind its images";
-	if (h->image_count > (h->notes - sizeof(*h)) / IMAGE_MIN_BYTES)
+	if (h->image_count > (bytes - sizeof(*h)) / IMAGE_MIN_BYTES)
 		return "more images than the segment can hold";
 	return NULL;
 }
@@ -83,7 +83,7 @@ enum err segment_attach(struct segment **out, int fd, const char **why)
 	s->id = h->id;
 	s->map = map;
 	s->bytes = bytes;
-	s->images_end = h->notes;
+	s->images_end = h->notes ? h->notes : bytes;
 	s->image_count = h->image_count;
 	err = check_images(s, why);
 	if (err != ERR_OK) {
