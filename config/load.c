@@ -333,20 +333,23 @@ enum err config_read_file(const char *path, char **text, size_t *text_bytes)
 
 	if (fd < 0)
 		return err_from_errno(errno);
-	for (ssize_t n = 1; n != 0;) {
+	for (ssize_t n = 1; n != 0 && err == ERR_OK;) {
 		if (used == size) {
 			size = MAX(2 * size, (size_t)65536);
-			char *moved = used > CONFIG_MAX_BYTES ? NULL : realloc(bytes, size);
-			err = used > CONFIG_MAX_BYTES ? ERR_NOSPACE : ERR_NOMEM;
-			if (!moved)
+			char *moved = realloc(bytes, size);
+			if (!moved) {
+				err = ERR_NOMEM;
 				break;
+			}
 			bytes = moved;
 		}
 		n = read(fd, bytes + used, size - used);
-		err = n < 0 && errno != EINTR ? err_from_errno(errno) : ERR_OK;
-		if (err != ERR_OK)
-			break;
-		used += n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			used += (size_t)n;
+		else if (n < 0 && errno != EINTR)
+			err = err_from_errno(errno);
+		if (used > CONFIG_MAX_BYTES)
+			err = ERR_NOSPACE;
 	}
 	int saved_errno = errno;
 	close(fd);
