@@ -25,7 +25,8 @@
 static const int allowed[] = {
 	/* Serving: UDP by the batch, TCP by libuv. */
 	SCMP_SYS(recvmmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
-	SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(accept4), SCMP_SYS(shutdown), SCMP_SYS(close),
+	SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(accept4), SCMP_SYS(listen) /* uv_listen, again */,
+	SCMP_SYS(shutdown), SCMP_SYS(close),
 	/* What a socket is, who its peer is; TCP_NODELAY and the like. */
 	SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(ioctl), SCMP_SYS(fcntl),
 	/* Waiting: libuv's loop and its wake-ups, the main loop, time. */
