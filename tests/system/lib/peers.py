@@ -45,7 +45,7 @@ class Knotd(Peer):
     def config(self):
         zones = "".join(f"  - domain: \"{name}\"\n    file: \"{path}\"\n" for name, path in self.zones)
         return (f"server:\n  rundir: {self.folder}\n  listen: \"{self.address}@{self.port}\"\n  udp-workers: 1\n  tcp-workers: 1\n"
-                f"  background-workers: 1\n  user: root\n"
+                f"  background-workers: 1\n  user: root\n  udp-max-payload: 4096\n"
                 f"log:\n  - target: stderr\n    any: info\n"
                 f"database:\n  storage: {self.folder}\n"
                 f"template:\n  - id: default\n    storage: {self.folder}\n    zonefile-sync: -1\n    zonefile-load: whole\n"
@@ -65,10 +65,10 @@ class Named(Peer):
         listen += f"listen-on-v6 port {self.port} {{ {self.address if v6 else 'none'}; }};\n"
         zones = "".join(f"zone \"{name}\" {{ type primary; file \"{path}\"; }};\n" for name, path in self.zones)
         return (f"options {{ directory \"{self.folder}\"; pid-file none; session-keyfile none; lock-file none;\n{listen}"
-                "recursion no; minimal-responses yes; minimal-any no; dnssec-validation no; notify no; check-names primary ignore;\n"
+                "recursion no; minimal-responses no-auth; minimal-any no; dnssec-validation no; notify no; check-names primary ignore;\n"
                 "check-integrity no; check-dup-records ignore; check-mx ignore; check-mx-cname ignore; check-srv-cname ignore;\n"
                 "check-wildcard no; check-sibling no; check-spf ignore; max-zone-ttl unlimited; zone-statistics none;\n"
-                "empty-zones-enable no; rate-limit { responses-per-second 0; }; max-udp-size 4096; };\n"
+                "empty-zones-enable no; zero-no-soa-ttl no; rate-limit { responses-per-second 0; }; max-udp-size 4096; };\n"
                 + f"controls {{ }};\n{zones}")
 
 
