@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TCP_BACKLOG 1024                /* connections that wait for accept; the kernel lowers it to net.core.somaxconn */
+#define TCP_BACKLOG 1024 /* connections that wait for accept; the kernel lowers it to net.core.somaxconn */
 #define TCP_FASTOPEN_QUEUE 256
-#define UDP_SEND_BUFFER (4 << 20)       /* several batches of full-size answers: sends do not wait for room */
+#define UDP_SEND_BUFFER (4 << 20) /* several batches of full-size answers: sends do not wait for room */
 
 union any_address {
 	struct sockaddr any;
@@ -38,7 +38,8 @@ static socklen_t fill_address(union any_address *out, const struct config_addres
 static const char *kind_text(enum link_listen kind) { return kind == LINK_LISTEN_UDP ? "UDP" : "TCP"; }
 
 /* A text that ends in what to do about errno_value. */
-static void explain(struct bind_error *error, const char *step, const struct config_address *a, enum link_listen kind, int errno_value)
+static void explain(struct bind_error *error, const char *step, const struct config_address *a, enum link_listen kind,
+		    int errno_value)
 {
 	char holder[160];
 	error->address = a;
@@ -47,13 +48,14 @@ static void explain(struct bind_error *error, const char *step, const struct con
 	const char *hint = "";
 	if (errno_value == EADDRINUSE) {
 		if (port_holder_find(holder, sizeof holder, kind == LINK_LISTEN_UDP, a->family, a->address, a->port)) {
-			snprintf(error->text, sizeof error->text, "cannot listen on %s (%s): the port is held by %s; stop it, or listen on "
-				 "another address or port", a->text, kind_text(kind), holder);
+			snprintf(error->text, sizeof error->text,
+				 "cannot listen on %s (%s): the port is held by %s; stop it, or choose another address or port",
+				 a->text, kind_text(kind), holder);
 			return;
 		}
 		hint = "another socket holds the port: find it with `ss -lnptu`";
 	} else if (errno_value == EADDRNOTAVAIL) {
-		hint = a->family == 6 ? "the address is not usable here: is IPv6 off (net.ipv6.conf.all.disable_ipv6), or is it link-local?"
+		hint = a->family == 6 ? "the address is not usable here: is IPv6 off (disable_ipv6), or is it link-local?"
 				      : "the address is not usable here";
 	} else if (errno_value == EACCES || errno_value == EPERM) {
 		hint = "ports below 1024 need root or CAP_NET_BIND_SERVICE";
@@ -72,7 +74,7 @@ static int set_int(int fd, int level, int option, int value) { return setsockopt
 static void tune_udp(int fd, const struct config_address *a, unsigned receive_buffer)
 {
 	if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, (int)(receive_buffer / 2)) < 0)
-		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)(receive_buffer / 2));   /* the kernel doubles it */
+		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)(receive_buffer / 2)); /* the kernel doubles it */
 	if (set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, UDP_SEND_BUFFER / 2) < 0)
 		(void)set_int(fd, SOL_SOCKET, SO_SNDBUF, UDP_SEND_BUFFER / 2);
 	/* Answers are never fragmented, neither here nor on the way (RFC 9715): DF is set, and what exceeds the interface's MTU
@@ -88,13 +90,16 @@ static void tune_udp(int fd, const struct config_address *a, unsigned receive_bu
 
 static void tune_tcp(int fd)
 {
-	(void)set_int(fd, IPPROTO_TCP, TCP_FASTOPEN, TCP_FASTOPEN_QUEUE);   /* RFC 9210 section 4.3; off unless the sysctl allows servers */
-	(void)set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);                     /* accepted sockets inherit it: responses are written whole */
+	/* RFC 9210 section 4.3; without effect unless net.ipv4.tcp_fastopen allows servers. */
+	(void)set_int(fd, IPPROTO_TCP, TCP_FASTOPEN, TCP_FASTOPEN_QUEUE);
+	/* Accepted sockets inherit it: responses are written whole. */
+	(void)set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 /* One bound socket. Without is_shared it is no member of a SO_REUSEPORT group and so conflicts with whoever has the port.
  * Returns the failed step, NULL if none. */
-static const char *make_socket(int *out, const struct config_address *a, enum link_listen kind, bool is_shared, unsigned receive_buffer)
+static const char *make_socket(int *out, const struct config_address *a, enum link_listen kind, bool is_shared,
+			       unsigned receive_buffer)
 {
 	union any_address address;
 	socklen_t length = fill_address(&address, a);
@@ -110,7 +115,8 @@ static const char *make_socket(int *out, const struct config_address *a, enum li
 		step = "SO_REUSEPORT";
 		goto fail;
 	}
-	if (kind == LINK_LISTEN_TCP && set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0) {   /* past connections in TIME_WAIT do not hold it */
+	/* Past connections in TIME_WAIT do not hold a port. */
+	if (kind == LINK_LISTEN_TCP && set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0) {
 		step = "SO_REUSEADDR";
 		goto fail;
 	}
@@ -137,9 +143,9 @@ fail:;
 	return step;
 }
 
-/* Whether somebody else has one of the ports: SO_REUSEPORT alone would quietly share it with, say, another name server of the same
- * user, and each would get half of the queries. All addresses are probed before any is bound, since our own may overlap (a wildcard
- * and one address of it). */
+/* Whether somebody else has one of the ports: SO_REUSEPORT alone would quietly share it with, say, another name server of
+ * the same user, and each would get half of the queries. All addresses are probed before any is bound, since our own may
+ * overlap (a wildcard and one address of it). */
 static enum err probe(const struct bind_request *request, struct bind_error *error)
 {
 	for (size_t i = 0; i < request->address_count; i++) {

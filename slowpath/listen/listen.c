@@ -4,7 +4,7 @@
 #include "slowpath/listen/udp.h"
 #include <stdlib.h>
 
-#define DESCRIPTORS_PER_WORKER 24       /* epoll, wake-up pipes and events of the loop, and spare */
+#define DESCRIPTORS_PER_WORKER 24 /* epoll, wake-up pipes and events of the loop, and spare */
 
 struct listen {
 	struct tcp_clients *clients;
@@ -16,7 +16,7 @@ static unsigned worker_count(const struct listen_socket *sockets, size_t socket_
 {
 	unsigned workers = 0;
 	for (size_t i = 0; i < socket_count; i++)
-		workers = MAX(workers, MIN(sockets[i].worker, LISTEN_MAX_WORKERS) + 1);   /* more: refused by the caller */
+		workers = MAX(workers, MIN(sockets[i].worker, LISTEN_MAX_WORKERS) + 1); /* more: refused by the caller */
 	return workers;
 }
 
@@ -44,15 +44,25 @@ static enum err start_worker(struct listen *l, const struct listen_config *confi
 	struct counter_block *block = &config->counters->block[config->first_block + 2 * worker];
 	enum err err = select_fds(fds, &count, config, worker, LINK_LISTEN_UDP);
 	if (!err && count) {
-		struct udp_worker_config udp = { .fds = fds, .fd_count = count, .snapshots = config->snapshots,
-						 .counters = &block[0], .index = worker, .cpu = cpu };
+		struct udp_worker_config udp = { .fds = fds,
+						 .fd_count = count,
+						 .snapshots = config->snapshots,
+						 .counters = &block[0],
+						 .index = worker,
+						 .cpu = cpu };
 		err = udp_worker_start(&l->udp[worker], &udp);
 	}
 	if (!err)
 		err = select_fds(fds, &count, config, worker, LINK_LISTEN_TCP);
 	if (!err && count) {
-		struct tcp_worker_config tcp = { .fds = fds, .fd_count = count, .snapshots = config->snapshots, .counters = &block[1],
-						 .clients = l->clients, .limits = config->tcp, .index = worker, .cpu = cpu };
+		struct tcp_worker_config tcp = { .fds = fds,
+						 .fd_count = count,
+						 .snapshots = config->snapshots,
+						 .counters = &block[1],
+						 .clients = l->clients,
+						 .limits = config->tcp,
+						 .index = worker,
+						 .cpu = cpu };
 		err = tcp_worker_start(&l->tcp[worker], &tcp);
 	}
 	return err;
@@ -89,7 +99,10 @@ void listen_stop(struct listen *l)
 	free(l);
 }
 
-uint32_t listen_blocks(const struct listen_socket *sockets, size_t socket_count) { return 2 * worker_count(sockets, socket_count); }
+uint32_t listen_blocks(const struct listen_socket *sockets, size_t socket_count)
+{
+	return 2 * worker_count(sockets, socket_count);
+}
 
 unsigned listen_descriptors(unsigned workers, const struct tcp_limits *tcp)
 {

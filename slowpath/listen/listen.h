@@ -12,31 +12,31 @@
 #include "table/counters.h"
 #include "table/snapshot.h"
 
-#define LISTEN_MAX_WORKERS 120u         /* two counter blocks each, and room for the others in COUNTER_MAX_THREADS */
-#define LISTEN_MAX_SOCKETS 64u          /* per worker and kind: CONFIG_MAX_ADDRESSES */
+#define LISTEN_MAX_WORKERS 120u /* two counter blocks each, and room for the others in COUNTER_MAX_THREADS */
+#define LISTEN_MAX_SOCKETS 64u	/* per worker and kind: CONFIG_MAX_ADDRESSES */
 
 /* Bounds of TCP, for the whole process. */
 struct tcp_limits {
-	unsigned max_connections;       /* in all; when reached, the connection that is idle for longest makes room */
-	unsigned max_per_client;        /* per IPv4 address or IPv6 /64; more are closed at once */
-	unsigned idle_timeout_ms;       /* since the last complete query; the edns-tcp-keepalive value should say the same */
-	unsigned message_timeout_ms;    /* a begun message must be complete, and a response be taken, by then; 0: idle_timeout_ms */
+	unsigned max_connections;    /* in all; when reached, the connection that is idle for longest makes room */
+	unsigned max_per_client;     /* per IPv4 address or IPv6 /64; more are closed at once */
+	unsigned idle_timeout_ms;    /* since the last complete query; the edns-tcp-keepalive value should say the same */
+	unsigned message_timeout_ms; /* a begun message must be complete, and a response be taken, by then; 0: idle_timeout_ms */
 	unsigned max_queries_in_flight; /* responses of one connection that are not sent yet; reading stops meanwhile */
 };
 
 struct listen_socket {
-	int fd;                         /* borrowed until listen_stop */
+	int fd; /* borrowed until listen_stop */
 	enum link_listen kind;
-	unsigned worker;                /* index, below LISTEN_MAX_WORKERS */
+	unsigned worker; /* index, below LISTEN_MAX_WORKERS */
 };
 
 struct listen_config {
-	const struct listen_socket *sockets;   /* borrowed during listen_start */
+	const struct listen_socket *sockets; /* borrowed during listen_start */
 	size_t socket_count;
-	const struct snapshot_holder *snapshots;   /* has a snapshot already; borrowed until listen_stop */
-	struct counters *counters;      /* writable; borrowed until listen_stop */
-	uint32_t first_block;           /* of the blocks that the threads take, in the order worker 0 UDP, worker 0 TCP, worker 1 UDP, ... */
-	const int *cpus;                /* worker i runs on cpus[i % cpu_count]; NULL: wherever the scheduler likes */
+	const struct snapshot_holder *snapshots; /* has a snapshot already; borrowed until listen_stop */
+	struct counters *counters;		 /* writable; borrowed until listen_stop */
+	uint32_t first_block; /* of those that the threads take: worker 0 UDP, worker 0 TCP, worker 1 UDP, ... */
+	const int *cpus;      /* worker i runs on cpus[i % cpu_count]; NULL: wherever the scheduler likes */
 	size_t cpu_count;
 	struct tcp_limits tcp;
 };

@@ -31,8 +31,9 @@ static enum err prepare_attributes(pthread_attr_t *attributes, int cpu)
 	return ERR_NOMEM;
 }
 
-enum err listen_thread_start(struct listen_thread *t, const char *name, int cpu, enum counter_role role, struct counter_block *counters,
-			     const struct snapshot_holder *snapshots, void (*run)(struct listen_thread *))
+enum err listen_thread_start(struct listen_thread *t, const char *name, int cpu, enum counter_role role,
+			     struct counter_block *counters, const struct snapshot_holder *snapshots,
+			     void (*run)(struct listen_thread *))
 {
 	if (cpu >= CPU_SETSIZE)
 		return ERR_ARGUMENT;
@@ -49,7 +50,7 @@ enum err listen_thread_start(struct listen_thread *t, const char *name, int cpu,
 		return err;
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);   /* the thread inherits it: signals are for the control thread */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it: signals are for the control thread */
 	int failed = pthread_create(&t->id_, &attributes, main_of_thread, t);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);

@@ -7,7 +7,7 @@
 #include "table/snapshot.h"
 #include <pthread.h>
 
-#define LISTEN_SLEEP_MS 40              /* the longest sleep: the heartbeat is due every 50 ms */
+#define LISTEN_SLEEP_MS 40 /* the longest sleep: the heartbeat is due every 50 ms */
 
 /* The first member of a worker. */
 struct listen_thread {

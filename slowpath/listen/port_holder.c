@@ -44,7 +44,8 @@ static unsigned long find_inode(bool is_udp, uint8_t table_family, uint8_t famil
 		unsigned local_port, state;
 		unsigned long inode;
 		uint8_t have[16];
-		if (sscanf(line, " %*u: %32[0-9A-F]:%X %*[0-9A-F]:%*X %X %*s %*s %*s %*u %*u %lu", local, &local_port, &state, &inode) != 4)
+		if (sscanf(line, " %*u: %32[0-9A-F]:%X %*[0-9A-F]:%*X %X %*s %*s %*s %*u %*u %lu", local, &local_port, &state,
+			   &inode) != 4)
 			continue;
 		if (local_port != port || (!is_udp && state != TCP_STATE_LISTEN) || strlen(local) != 2 * bytes ||
 		    !parse_address(have, local, bytes / 4))

@@ -8,4 +8,4 @@
 bool port_holder_find(char *out, size_t out_bytes, bool is_udp, uint8_t family, const uint8_t *address, uint16_t port);
 
 #define PORT_HOLDER_MAX_PROCESSES 65536
-#define PORT_HOLDER_MAX_FILES 65536     /* per process */
+#define PORT_HOLDER_MAX_FILES 65536 /* per process */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ACCEPT_BACKLOG 1024             /* libuv calls listen again */
+#define ACCEPT_BACKLOG 1024 /* libuv calls listen again */
 
-/* --- accepting ------------------------------------------------------------------------------------------------------------ */
+/* --- accepting ----------------------------------------------------------------- */
 static bool fill_client(struct answer_client *out, const uv_tcp_t *handle)
 {
 	struct sockaddr_storage peer;
@@ -34,8 +34,8 @@ static bool fill_client(struct answer_client *out, const uv_tcp_t *handle)
 	return true;
 }
 
-/* Closes the connection of this worker that is idle for longest; failing that, the one whose begun message is oldest. Those that are
- * being answered stay. */
+/* Closes the connection of this worker that is idle for longest; failing that, the one whose begun message is oldest. Those
+ * that are being answered stay. */
 static bool evict_one(struct tcp_worker *w)
 {
 	struct tcp_connection *victim = w->list[TCP_IDLE].first ? w->list[TCP_IDLE].first : w->list[TCP_MESSAGE].first;
@@ -62,11 +62,11 @@ static void on_connection(uv_stream_t *stream, int status)
 	struct tcp_listener *listener = (struct tcp_listener *)stream;
 	struct tcp_worker *w = listener->worker;
 	struct tcp_connection *c = calloc(1, sizeof *c);
-	listener->is_pending = !c;   /* the next tick tries again */
+	listener->is_pending = !c; /* the next tick tries again */
 	if (!c)
 		return;
 	c->worker = w;
-	(void)uv_tcp_init(&w->loop, &c->handle);   /* cannot fail: it makes no socket yet */
+	(void)uv_tcp_init(&w->loop, &c->handle); /* cannot fail: it makes no socket yet */
 	if (uv_accept(stream, (uv_stream_t *)&c->handle) < 0 || !fill_client(&c->client, &c->handle) || !admit(w, &c->client)) {
 		counter_add(w->thread.counters, C_TCP_REFUSED, 1);
 		uv_close((uv_handle_t *)&c->handle, on_refused_closed);
@@ -76,7 +76,7 @@ static void on_connection(uv_stream_t *stream, int status)
 	tcp_connection_begin(c);
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------- */
 /* Closes what has been in `state` for too long. Each turn takes the head away from the front, so the loop ends. */
 static void expire(struct tcp_worker *w, enum tcp_state state, unsigned timeout_ms)
 {
@@ -84,7 +84,7 @@ static void expire(struct tcp_worker *w, enum tcp_state state, unsigned timeout_
 	struct tcp_connection *c;
 	while ((c = w->list[state].first) && now - c->since_ms >= timeout_ms) {
 		size_t unsent = uv_stream_get_write_queue_size((uv_stream_t *)&c->handle);
-		if (state == TCP_WRITING && unsent < c->unsent_seen) {   /* slow, but it reads */
+		if (state == TCP_WRITING && unsent < c->unsent_seen) { /* slow, but it reads */
 			c->unsent_seen = unsent;
 			tcp_connection_enter(c, TCP_WRITING);
 			continue;
@@ -125,11 +125,11 @@ static void on_tick(uv_timer_t *timer)
 static void run(struct listen_thread *thread)
 {
 	struct tcp_worker *w = (struct tcp_worker *)thread;
-	snapshot_offline();   /* answer_messages goes online: libuv polls and calls back in one breath */
+	snapshot_offline(); /* answer_messages goes online: libuv polls and calls back in one breath */
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 }
 
-/* --- start and stop ----------------------------------------------------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------------------- */
 static enum err open_listener(struct tcp_worker *w, int fd)
 {
 	int type, listens = 0;
@@ -137,7 +137,7 @@ static enum err open_listener(struct tcp_worker *w, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) < 0 || type != SOCK_STREAM ||
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_bytes) < 0 || !listens)
 		return ERR_ARGUMENT;
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);   /* libuv closes what it is given */
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* libuv closes what it is given */
 	if (own < 0)
 		return err_from_errno(errno);
 	struct tcp_listener *listener = &w->listeners[w->listener_count++];
@@ -193,7 +193,7 @@ enum err tcp_worker_start(struct tcp_worker **out, const struct tcp_worker_confi
 	enum err err = create(&w, config);
 	if (err)
 		return err;
-	(void)uv_timer_init(&w->loop, &w->timer);   /* neither can fail */
+	(void)uv_timer_init(&w->loop, &w->timer); /* neither can fail */
 	w->timer.data = w;
 	(void)uv_timer_start(&w->timer, on_tick, 0, LISTEN_SLEEP_MS);
 	for (size_t i = 0; !err && i < config->fd_count; i++)

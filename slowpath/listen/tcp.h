@@ -13,14 +13,14 @@
 struct tcp_worker;
 
 struct tcp_worker_config {
-	const int *fds;                 /* listening sockets, borrowed until tcp_worker_stop; the array only during the start */
+	const int *fds; /* listening sockets, borrowed until tcp_worker_stop; the array only during the start */
 	size_t fd_count;
 	const struct snapshot_holder *snapshots;
 	struct counter_block *counters;
-	struct tcp_clients *clients;    /* of the process; borrowed until tcp_worker_stop */
+	struct tcp_clients *clients; /* of the process; borrowed until tcp_worker_stop */
 	struct tcp_limits limits;
-	unsigned index;                 /* of the worker, for the thread's name */
-	int cpu;                        /* -1: any */
+	unsigned index; /* of the worker, for the thread's name */
+	int cpu;	/* -1: any */
 };
 
 /* ERR_ARGUMENT for a descriptor that is no listening TCP socket. */

@@ -10,7 +10,7 @@
 
 struct slot {
 	uint64_t prefix;
-	uint32_t count;                 /* 0: free */
+	uint32_t count; /* 0: free */
 	uint32_t family;
 };
 
@@ -18,7 +18,7 @@ struct tcp_clients {
 	pthread_mutex_t lock;
 	unsigned total, max_connections, max_per_client;
 	uint32_t mask;
-	uint64_t secret[2];             /* clients choose their prefixes: without a secret they could make them collide */
+	uint64_t secret[2]; /* clients choose their prefixes: without a secret they could make them collide */
 	struct slot slot[];
 };
 
@@ -70,7 +70,7 @@ static struct slot *find(struct tcp_clients *c, const struct slot *key)
 {
 	uint32_t i = home_of(c, key);
 	while (c->slot[i].count && (c->slot[i].prefix != key->prefix || c->slot[i].family != key->family))
-		i = (i + 1) & c->mask;   /* ends: at least half of the slots are free */
+		i = (i + 1) & c->mask; /* ends: at least half of the slots are free */
 	return &c->slot[i];
 }
 
@@ -100,7 +100,7 @@ static void close_gap(struct tcp_clients *c, uint32_t gap)
 	for (uint32_t i = (gap + 1) & c->mask; c->slot[i].count; i = (i + 1) & c->mask) {
 		uint32_t home = home_of(c, &c->slot[i]);
 		if (((i - home) & c->mask) < ((i - gap) & c->mask))
-			continue;   /* its home lies behind the gap */
+			continue; /* its home lies behind the gap */
 		c->slot[gap] = c->slot[i];
 		gap = i;
 	}

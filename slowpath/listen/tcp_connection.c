@@ -14,12 +14,12 @@
 #define DNS_HEADER_BYTES 12u
 
 struct write_request {
-	uv_write_t request;             /* first */
+	uv_write_t request; /* first */
 	uint32_t bytes;
 	uint8_t data[];
 };
 
-/* --- lists ---------------------------------------------------------------------------------------------------------------- */
+/* --- lists ----------------------------------------------------------------- */
 static void leave_list(struct tcp_connection *c)
 {
 	struct tcp_list *l = &c->worker->list[c->state];
@@ -44,7 +44,7 @@ void tcp_connection_enter(struct tcp_connection *c, enum tcp_state state)
 	join_list(c, state);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------------- */
+/* --- the end ----------------------------------------------------------------- */
 static void drop_held(struct tcp_connection *c)
 {
 	c->worker->buffer_bytes -= c->held_capacity;
@@ -69,7 +69,7 @@ void tcp_connection_close(struct tcp_connection *c, enum counter why)
 	uv_close((uv_handle_t *)&c->handle, on_closed);
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------------ */
+/* --- writing ----------------------------------------------------------------- */
 static void use_input(struct tcp_connection *c, const uint8_t *data, size_t bytes);
 static void settle(struct tcp_connection *c, bool is_progress);
 
@@ -120,10 +120,10 @@ static bool write_out(struct tcp_connection *c, const uint8_t *data, uint32_t by
 	return false;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ----------------------------------------------------------------- */
 /* Answers one message into worker->out at *out_bytes. False for what is no DNS at all: nothing sensible can follow it. */
-static bool answer_one(struct tcp_connection *c, const struct snapshot *s, struct answer_thread *t, const uint8_t *message, uint32_t bytes,
-		       uint32_t *out_bytes)
+static bool answer_one(struct tcp_connection *c, const struct snapshot *s, struct answer_thread *t, const uint8_t *message,
+		       uint32_t bytes, uint32_t *out_bytes)
 {
 	uint8_t *out = c->worker->out + *out_bytes;
 	struct answer_query q;
@@ -141,8 +141,8 @@ static bool answer_one(struct tcp_connection *c, const struct snapshot *s, struc
 	return bytes >= DNS_HEADER_BYTES;
 }
 
-/* Answers whole messages until data ends or the client does not take the answers; *used octets were used. Writes what was answered.
- * False if the connection was closed. */
+/* Answers whole messages until data ends or the client does not take the answers; *used octets were used. Writes what was
+ * answered. False if the connection was closed. */
 static bool answer_messages(struct tcp_connection *c, const uint8_t *data, size_t bytes, size_t *used)
 {
 	struct tcp_worker *worker = c->worker;
@@ -151,7 +151,8 @@ static bool answer_messages(struct tcp_connection *c, const uint8_t *data, size_
 	uint32_t out_bytes = 0, answered = 0;
 	bool is_open = true, is_sane = true;
 	snapshot_online();
-	listen_thread_beat(&worker->thread);   /* one turn of the loop may serve a thousand connections: the tick alone would be late */
+	listen_thread_beat(
+		&worker->thread); /* one turn of the loop may serve a thousand connections: the tick alone would be late */
 	const struct snapshot *s = listen_thread_snapshot(&worker->thread);
 	while (is_open && is_sane && c->unsent_bytes == 0 && bytes - pos >= TCP_LENGTH_BYTES) {
 		uint32_t length = load_be16(data + pos);
@@ -160,7 +161,8 @@ static bool answer_messages(struct tcp_connection *c, const uint8_t *data, size_
 		is_sane = answer_one(c, s, &t, data + pos + TCP_LENGTH_BYTES, length, &out_bytes);
 		pos += TCP_LENGTH_BYTES + length;
 		answered++;
-		if (TCP_OUT_BYTES - out_bytes < TCP_LENGTH_BYTES + TCP_MESSAGE_MAX || answered >= worker->limits.max_queries_in_flight) {
+		if (TCP_OUT_BYTES - out_bytes < TCP_LENGTH_BYTES + TCP_MESSAGE_MAX ||
+		    answered >= worker->limits.max_queries_in_flight) {
 			is_open = out_bytes == 0 || write_out(c, worker->out, out_bytes);
 			out_bytes = answered = 0;
 		}
@@ -253,7 +255,7 @@ static void settle(struct tcp_connection *c, bool is_progress)
 		tcp_connection_enter(c, TCP_WRITING);
 		return;
 	}
-	if (c->is_ended) {   /* a half-closed client has got all its answers; what is held can never become whole */
+	if (c->is_ended) { /* a half-closed client has got all its answers; what is held can never become whole */
 		tcp_connection_close(c, C_COUNT_);
 		return;
 	}

@@ -13,12 +13,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define UNEXPECTED_ERROR_PAUSE_US 1000  /* receive errors that a loop would only repeat */
+#define UNEXPECTED_ERROR_PAUSE_US 1000 /* receive errors that a loop would only repeat */
 
 struct udp_worker {
 	struct listen_thread thread;
-	struct udp_batch *batch;        /* owned mapping */
-	int epoll;                      /* -1 with one socket */
+	struct udp_batch *batch; /* owned mapping */
+	int epoll;		 /* -1 with one socket */
 	size_t socket_count;
 	struct udp_socket socket[];
 };
@@ -28,7 +28,7 @@ static void send_all(struct udp_worker *w, const struct udp_socket *socket, unsi
 {
 	unsigned done = 0, sent = 0, failed = 0;
 	bool is_truncated = false;
-	while (done < count) {   /* each turn sends, gives up or shortens (once) at least one message */
+	while (done < count) { /* each turn sends, gives up or shortens (once) at least one message */
 		int n = sendmmsg(socket->fd, &w->batch->tx[done], count - done, MSG_DONTWAIT);
 		if (n > 0) {
 			done += (unsigned)n;
@@ -116,7 +116,8 @@ static enum err adopt_socket(struct udp_socket *out, int fd)
 	union udp_peer local;
 	socklen_t length = sizeof local, type_length = sizeof(int);
 	int type, on = 1;
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 || type != SOCK_DGRAM || getsockname(fd, &local.any, &length) < 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 || type != SOCK_DGRAM ||
+	    getsockname(fd, &local.any, &length) < 0)
 		return ERR_ARGUMENT;
 	struct udp_socket s = { .fd = fd };
 	if (local.any.sa_family == AF_INET) {

@@ -8,12 +8,12 @@
 struct udp_worker;
 
 struct udp_worker_config {
-	const int *fds;                 /* bound UDP sockets, borrowed until udp_worker_stop; the array only during the start */
-	size_t fd_count;                /* 1 to LISTEN_MAX_SOCKETS */
+	const int *fds;	 /* bound UDP sockets, borrowed until udp_worker_stop; the array only during the start */
+	size_t fd_count; /* 1 to LISTEN_MAX_SOCKETS */
 	const struct snapshot_holder *snapshots;
 	struct counter_block *counters;
-	unsigned index;                 /* of the worker, for the thread's name */
-	int cpu;                        /* -1: any */
+	unsigned index; /* of the worker, for the thread's name */
+	int cpu;	/* -1: any */
 };
 
 /* ERR_ARGUMENT for a descriptor that is no bound UDP socket. */

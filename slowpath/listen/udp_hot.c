@@ -33,9 +33,10 @@ HOT void udp_batch_rearm(struct udp_batch *b, const struct udp_socket *socket, u
 	}
 }
 
-/* Where the message was sent to, into local[16]; and the control data rewritten so that the response leaves from there. The interface
- * is left to the routing table (replies of a multi-homed host need not go out where the query came in), except where the address
- * means nothing without it. False for broadcast and multicast: an answer would come from another address than was asked. */
+/* Where the message was sent to, into local[16]; and the control data rewritten so that the response leaves from there.
+ * The interface is left to the routing table (replies of a multi-homed host need not go out where the query came in),
+ * except where the address means nothing without it. False for broadcast and multicast: an answer would come from another
+ * address than was asked. */
 ALWAYS_INLINE bool turn_around(struct msghdr *h, uint8_t family, uint8_t local[16])
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(h);
@@ -119,8 +120,8 @@ ALWAYS_INLINE void give(struct udp_batch *b, unsigned rx_index, unsigned tx_inde
 	to->msg_controllen = from->msg_controllen;
 }
 
-HOT unsigned udp_batch_answer(struct udp_batch *b, const struct udp_socket *socket, const struct snapshot *s, struct answer_thread *t,
-			      unsigned received)
+HOT unsigned udp_batch_answer(struct udp_batch *b, const struct udp_socket *socket, const struct snapshot *s,
+			      struct answer_thread *t, unsigned received)
 {
 	unsigned sent = 0;
 	for (unsigned start = 0; start < received; start += UDP_GROUP) {
@@ -148,14 +149,14 @@ void udp_batch_truncate(struct udp_batch *b, unsigned index)
 	uint8_t *msg = b->tx_iov[index].iov_base;
 	size_t bytes = b->tx_iov[index].iov_len, end = DNS_HEADER_BYTES;
 	uint16_t question_count = load_be16(msg + 4);
-	if (question_count) {   /* one, uncompressed: the answer function keeps the question as it came */
+	if (question_count) { /* one, uncompressed: the answer function keeps the question as it came */
 		while (end < bytes && msg[end])
 			end += 1u + msg[end];
 		end += 1 + 4;
 	}
 	if (end > bytes)
 		return;
-	msg[2] |= 0x02;   /* TC */
+	msg[2] |= 0x02; /* TC */
 	memset(msg + 6, 0, 6);
 	b->tx_iov[index].iov_len = end;
 }

@@ -3,17 +3,18 @@
  *
  * Memory     One struct udp_batch per worker, allocated before the first packet; nothing in it outlives a batch.
  * In place   A response is written over its query in the receive buffer; the send headers point there.
- * Budget     The raw socket echo costs about 5 us a message, nearly all of it in the kernel; ours is the answer and some 40 ns. */
+ * Budget     The raw socket echo costs about 5 us a message, nearly all of it in the kernel; ours: the answer, and some 40 ns. */
 #pragma once
 #include "answer/answer.h"
 #include "base/base.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define UDP_BATCH 64                    /* messages per system call */
-#define UDP_GROUP 16                    /* answered together: enough cache misses in flight, and the state stays in L1 */
-#define UDP_BUFFER_BYTES 4096           /* the largest settings.udp_payload_bytes */
-#define UDP_BUFFER_STRIDE (UDP_BUFFER_BYTES + 2 * CACHE_LINE)   /* not a multiple of 4096: the first lines spread over all L1 sets */
+#define UDP_BATCH 64	      /* messages per system call */
+#define UDP_GROUP 16	      /* answered together: enough cache misses in flight, and the state stays in L1 */
+#define UDP_BUFFER_BYTES 4096 /* the largest settings.udp_payload_bytes */
+#define UDP_BUFFER_STRIDE \
+	(UDP_BUFFER_BYTES + 2 * CACHE_LINE) /* not a multiple of 4096: the first lines spread over all L1 sets */
 #define UDP_CONTROL_BYTES CMSG_SPACE(sizeof(struct in6_pktinfo))
 
 union udp_peer {
@@ -23,11 +24,11 @@ union udp_peer {
 };
 
 struct udp_socket {
-	int fd;                         /* borrowed */
-	uint8_t family;                 /* 4 or 6 */
-	bool is_wildcard;               /* IP_PKTINFO says where a query went to, and the answer must come from there */
+	int fd;		  /* borrowed */
+	uint8_t family;	  /* 4 or 6 */
+	bool is_wildcard; /* IP_PKTINFO says where a query went to, and the answer must come from there */
 	uint16_t port;
-	uint8_t address[16];            /* what it is bound to */
+	uint8_t address[16]; /* what it is bound to */
 };
 
 struct udp_batch {

@@ -25,12 +25,18 @@
 #define QUERY_MAX 300
 #define REPLY_MAX 4096
 #define MAX_NAMES 4000000
-#define LINEAR_US 1024                  /* latency histogram: single microseconds up to here, then 32 steps per power of two */
+#define LINEAR_US 1024 /* latency histogram: single microseconds up to here, then 32 steps per power of two */
 #define STEPS_PER_POWER 32
 #define BUCKETS (LINEAR_US + 22 * STEPS_PER_POWER)
 
-struct query { uint16_t bytes; uint8_t wire[]; };
-struct type_name { const char *text; uint16_t value; };
+struct query {
+	uint16_t bytes;
+	uint8_t wire[];
+};
+struct type_name {
+	const char *text;
+	uint16_t value;
+};
 
 static struct {
 	const char *server, *names;
@@ -41,7 +47,7 @@ static struct {
 static struct query **queries;
 static size_t query_count;
 static int sockets[MAX_SOCKETS];
-static uint64_t *sent_at;               /* [socket][id], nanoseconds since the start plus one; 0: not outstanding */
+static uint64_t *sent_at; /* [socket][id], nanoseconds since the start plus one; 0: not outstanding */
 static uint16_t next_id[MAX_SOCKETS];
 static uint64_t start_ns, sent, send_errors, received, unmatched, lost, rcodes[16], truncated;
 static uint64_t last_reply_ns, longest_gap_ns, longest_gap_at_ns, first_lost_ns = UINT64_MAX, last_lost_ns;
@@ -60,11 +66,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* --- queries ---------------------------------------------------------------------------------------------------------------- */
+/* --- queries ----------------------------------------------------------------- */
 static uint16_t type_value(const char *text)
 {
-	static const struct type_name known[] = { { "A", 1 }, { "NS", 2 }, { "CNAME", 5 }, { "SOA", 6 }, { "PTR", 12 }, { "MX", 15 },
-						  { "TXT", 16 }, { "AAAA", 28 }, { "SRV", 33 }, { "DNAME", 39 }, { "DS", 43 }, { "DNSKEY", 48 },
+	static const struct type_name known[] = { { "A", 1 },	  { "NS", 2 },	   { "CNAME", 5 }, { "SOA", 6 },
+						  { "PTR", 12 },  { "MX", 15 },	   { "TXT", 16 },  { "AAAA", 28 },
+						  { "SRV", 33 },  { "DNAME", 39 }, { "DS", 43 },   { "DNSKEY", 48 },
 						  { "SVCB", 64 }, { "HTTPS", 65 }, { "ANY", 255 }, { "CAA", 257 } };
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
 		if (strcasecmp(text, known[i].text) == 0)
@@ -147,10 +154,14 @@ static void read_names(void)
 	}
 }
 
-/* --- sockets ------------------------------------------------------------------------------------------------------------------- */
+/* --- sockets ----------------------------------------------------------------- */
 static void open_sockets(void)
 {
-	union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } a = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} a = { 0 };
 	socklen_t length;
 	if (inet_pton(AF_INET, option.server, &a.v4.sin_addr) == 1) {
 		a.v4.sin_family = AF_INET;
@@ -177,12 +188,12 @@ static void open_sockets(void)
 		die("calloc");
 }
 
-/* --- bookkeeping ------------------------------------------------------------------------------------------------------------------ */
+/* --- bookkeeping ----------------------------------------------------------------- */
 static size_t bucket_of(uint64_t us)
 {
 	if (us < LINEAR_US)
 		return us;
-	unsigned power = 63u - (unsigned)__builtin_clzll(us);   /* at least 10 */
+	unsigned power = 63u - (unsigned)__builtin_clzll(us); /* at least 10 */
 	size_t bucket = LINEAR_US + (size_t)(power - 10) * STEPS_PER_POWER + ((us >> (power - 5)) & (STEPS_PER_POWER - 1));
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
@@ -227,7 +238,7 @@ static void note_reply(unsigned s, const uint8_t *msg, size_t bytes, uint64_t at
 	last_reply_ns = at_ns;
 }
 
-/* --- sending and receiving ------------------------------------------------------------------------------------------------------- */
+/* --- sending and receiving ----------------------------------------------------------------- */
 static void send_some(unsigned s, unsigned count)
 {
 	static uint8_t wire[BATCH][QUERY_MAX];
@@ -257,7 +268,7 @@ static void send_some(unsigned s, unsigned count)
 			sent += (unsigned)n;
 			continue;
 		}
-		*slots[done++] = 0;   /* it never left: no lost query of the server's */
+		*slots[done++] = 0; /* it never left: no lost query of the server's */
 		send_errors++;
 	}
 }
@@ -302,7 +313,7 @@ static void run(void)
 		if (elapsed >= end_ns)
 			break;
 		uint64_t due = elapsed * option.rate / 1000000000u + 1;
-		for (unsigned bursts = 0; scheduled < due && bursts < 8; bursts++) {   /* late: catch up, but go on receiving */
+		for (unsigned bursts = 0; scheduled < due && bursts < 8; bursts++) { /* late: catch up, but go on receiving */
 			unsigned count = due - scheduled < BATCH ? (unsigned)(due - scheduled) : BATCH;
 			send_some(s, count);
 			scheduled += count;
@@ -312,14 +323,14 @@ static void run(void)
 		wait_and_receive(next);
 	}
 	uint64_t final_ns = last_reply_ns, until = now_ns() + (uint64_t)option.wait_ms * 1000000u;
-	if (end_ns > final_ns && end_ns - final_ns > longest_gap_ns) {   /* silent at the end */
+	if (end_ns > final_ns && end_ns - final_ns > longest_gap_ns) { /* silent at the end */
 		longest_gap_ns = end_ns - final_ns;
 		longest_gap_at_ns = final_ns;
 	}
 	uint64_t gap_ns = longest_gap_ns, gap_at_ns = longest_gap_at_ns;
 	while (now_ns() < until && received + lost < sent)
 		wait_and_receive(until);
-	longest_gap_ns = gap_ns;   /* the wait for stragglers is no gap in the service */
+	longest_gap_ns = gap_ns; /* the wait for stragglers is no gap in the service */
 	longest_gap_at_ns = gap_at_ns;
 	for (size_t i = 0; i < (size_t)option.sockets * IDS; i++) {
 		if (sent_at[i])
@@ -341,7 +352,8 @@ static uint64_t percentile_us(double fraction)
 static void print_result(void)
 {
 	printf("{\"sent\": %" PRIu64 ", \"received\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"unmatched\": %" PRIu64
-	       ", \"send_errors\": %" PRIu64 ", \"truncated\": %" PRIu64 ", \"rcodes\": {", sent, received, lost, unmatched, send_errors, truncated);
+	       ", \"send_errors\": %" PRIu64 ", \"truncated\": %" PRIu64 ", \"rcodes\": {",
+	       sent, received, lost, unmatched, send_errors, truncated);
 	const char *separator = "";
 	for (unsigned i = 0; i < 16; i++) {
 		if (rcodes[i]) {
@@ -349,11 +361,13 @@ static void print_result(void)
 			separator = ", ";
 		}
 	}
-	printf("}, \"latency_us\": {\"p50\": %" PRIu64 ", \"p90\": %" PRIu64 ", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64
-	       "}, \"longest_gap_ms\": %.3f, \"longest_gap_at_s\": %.3f", percentile_us(0.5), percentile_us(0.9), percentile_us(0.99),
-	       percentile_us(0.999), percentile_us(1.0), (double)longest_gap_ns / 1e6, (double)longest_gap_at_ns / 1e9);
+	printf("}, \"latency_us\": {\"p50\": %" PRIu64 ", \"p90\": %" PRIu64 ", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64
+	       ", \"max\": %" PRIu64 "}, \"longest_gap_ms\": %.3f, \"longest_gap_at_s\": %.3f",
+	       percentile_us(0.5), percentile_us(0.9), percentile_us(0.99), percentile_us(0.999), percentile_us(1.0),
+	       (double)longest_gap_ns / 1e6, (double)longest_gap_at_ns / 1e9);
 	if (lost)
-		printf(", \"first_lost_at_s\": %.3f, \"last_lost_at_s\": %.3f", (double)first_lost_ns / 1e9, (double)last_lost_ns / 1e9);
+		printf(", \"first_lost_at_s\": %.3f, \"last_lost_at_s\": %.3f", (double)first_lost_ns / 1e9,
+		       (double)last_lost_ns / 1e9);
 	printf("}\n");
 }
 

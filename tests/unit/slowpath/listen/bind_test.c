@@ -62,7 +62,8 @@ Test(bind, each_worker_gets_a_socket_per_address_and_kind)
 		bool is_v6 = option_of(s->fd, SOL_SOCKET, SO_DOMAIN) == AF_INET6;
 		cr_assert_str_eq(s->text, a[is_v6].text);
 		if (s->kind == LINK_LISTEN_UDP)
-			cr_assert_eq(is_v6 ? option_of(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER) : option_of(s->fd, IPPROTO_IP, IP_MTU_DISCOVER),
+			cr_assert_eq(is_v6 ? option_of(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER)
+					   : option_of(s->fd, IPPROTO_IP, IP_MTU_DISCOVER),
 				     is_v6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE);
 	}
 	for (int kind = 0; kind < 2; kind++) {
@@ -100,9 +101,14 @@ Test(bind, an_address_that_is_not_here_yet_is_bound_anyway)
 /* The other holder shares the port as we would: it is refused all the same, by name. */
 Test(bind, a_port_that_somebody_holds_is_refused_and_the_holder_named)
 {
-	static const struct { const char *theirs; int type; const char *ours; bool is_conflict; } cases[] = {
-		{ "127.0.0.1", SOCK_DGRAM, "127.0.0.1", true }, { "127.0.0.1", SOCK_STREAM, "127.0.0.1", true },
-		{ "0.0.0.0", SOCK_DGRAM, "127.0.0.1", true },   { "127.0.0.1", SOCK_STREAM, "0.0.0.0", true },
+	static const struct {
+		const char *theirs;
+		int type;
+		const char *ours;
+		bool is_conflict;
+	} cases[] = {
+		{ "127.0.0.1", SOCK_DGRAM, "127.0.0.1", true },	 { "127.0.0.1", SOCK_STREAM, "127.0.0.1", true },
+		{ "0.0.0.0", SOCK_DGRAM, "127.0.0.1", true },	 { "127.0.0.1", SOCK_STREAM, "0.0.0.0", true },
 		{ "127.0.0.2", SOCK_DGRAM, "127.0.0.1", false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -150,7 +156,7 @@ Test(bind, a_past_connection_does_not_hold_the_port)
 		int client = socket(AF_INET, SOCK_STREAM, 0);
 		cr_assert_eq(connect(client, (struct sockaddr *)&to, sizeof to), 0);
 		int accepted = accept(listener, NULL, NULL);
-		close(accepted);   /* the server closes first: TIME_WAIT is on its side */
+		close(accepted); /* the server closes first: TIME_WAIT is on its side */
 		fixture_sleep_ms(20);
 		close(client);
 		bind_set_fini(&set);

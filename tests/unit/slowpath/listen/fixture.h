@@ -75,7 +75,7 @@ static inline unsigned fixture_port(int fd)
 	struct sockaddr_in6 a;
 	socklen_t bytes = sizeof a;
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &bytes), 0);
-	return ntohs(a.sin6_port);   /* the same place in both families */
+	return ntohs(a.sin6_port); /* the same place in both families */
 }
 
 /* A query for www.<number>.test A; returns its length. */

@@ -4,12 +4,18 @@
 #include "slowpath/listen/listen.h"
 
 static struct fixture f;
-static const struct tcp_limits limits = { .max_connections = 10, .max_per_client = 10, .idle_timeout_ms = 1000, .max_queries_in_flight = 8 };
+static const struct tcp_limits limits = {
+	.max_connections = 10, .max_per_client = 10, .idle_timeout_ms = 1000, .max_queries_in_flight = 8
+};
 
 static struct listen_config config_for(const struct listen_socket *sockets, size_t count)
 {
-	return (struct listen_config){ .sockets = sockets, .socket_count = count, .snapshots = &f.holder, .counters = f.counters,
-				       .first_block = 2, .tcp = limits };
+	return (struct listen_config){ .sockets = sockets,
+				       .socket_count = count,
+				       .snapshots = &f.holder,
+				       .counters = f.counters,
+				       .first_block = 2,
+				       .tcp = limits };
 }
 
 static void ask(int type, unsigned port, uint16_t id)
@@ -32,7 +38,9 @@ Test(listen, workers_serve_both_kinds_and_a_successor_takes_the_same_sockets)
 	fixture_init(&f);
 	struct sockaddr_in any = fixture_v4("127.0.0.1", 0);
 	int probe = fixture_socket(&any, sizeof any, SOCK_STREAM);
-	struct config_address a = { .family = 4, .address = { 127, 0, 0, 1 }, .port = (uint16_t)fixture_port(probe), .text = "127.0.0.1" };
+	struct config_address a = {
+		.family = 4, .address = { 127, 0, 0, 1 }, .port = (uint16_t)fixture_port(probe), .text = "127.0.0.1"
+	};
 	close(probe);
 	struct bind_request request = { .addresses = &a, .address_count = 1, .workers = 3, .udp_receive_buffer = 1 << 20 };
 	struct bind_set set;
@@ -40,13 +48,15 @@ Test(listen, workers_serve_both_kinds_and_a_successor_takes_the_same_sockets)
 	cr_assert_eq(bind_sockets(&set, &request, &error), ERR_OK, "%s", error.text);
 	struct listen_socket sockets[6];
 	for (size_t i = 0; i < 6; i++)
-		sockets[i] = (struct listen_socket){ .fd = set.sockets[i].fd, .kind = set.sockets[i].kind, .worker = set.sockets[i].worker };
+		sockets[i] = (struct listen_socket){ .fd = set.sockets[i].fd,
+						     .kind = set.sockets[i].kind,
+						     .worker = set.sockets[i].worker };
 	cr_assert_eq(listen_blocks(sockets, 6), 6);
 	for (int turn = 0; turn < 2; turn++) {
 		struct listen *l;
 		struct listen_config config = config_for(sockets, 6);
 		cr_assert_eq(listen_start(&l, &config), ERR_OK);
-		for (uint16_t id = 0; id < 60; id++)   /* new ports: the kernel spreads them over the workers */
+		for (uint16_t id = 0; id < 60; id++) /* new ports: the kernel spreads them over the workers */
 			ask(id % 2 ? SOCK_DGRAM : SOCK_STREAM, a.port, id);
 		cr_assert_eq(atomic_load(&f.counters->block[2].role), COUNTER_UDP);
 		cr_assert_eq(atomic_load(&f.counters->block[7].role), COUNTER_TCP);
@@ -63,8 +73,8 @@ Test(listen, what_cannot_work_is_refused)
 	struct sockaddr_in any = fixture_v4("127.0.0.1", 0);
 	int udp = fixture_socket(&any, sizeof any, SOCK_DGRAM), tcp = fixture_socket(&any, sizeof any, SOCK_STREAM);
 	struct listen_socket cases[][2] = {
-		{ { udp, LINK_LISTEN_UDP, 0 }, { udp, LINK_LISTEN_TCP, 0 } },                       /* the wrong kind */
-		{ { udp, LINK_LISTEN_UDP, 0 }, { tcp, LINK_LISTEN_TCP, LISTEN_MAX_WORKERS } },      /* too many workers */
+		{ { udp, LINK_LISTEN_UDP, 0 }, { udp, LINK_LISTEN_TCP, 0 } },		       /* the wrong kind */
+		{ { udp, LINK_LISTEN_UDP, 0 }, { tcp, LINK_LISTEN_TCP, LISTEN_MAX_WORKERS } }, /* too many workers */
 		{ { udp, LINK_LISTEN_UDP, 0 }, { tcp, LINK_LISTEN_TCP, UINT32_MAX } },
 		{ { udp, LINK_LISTEN_UDP, 0 }, { -1, LINK_LISTEN_TCP, 1 } },
 	};

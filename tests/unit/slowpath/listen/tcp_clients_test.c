@@ -11,9 +11,12 @@ static struct answer_client client(const char *text)
 
 Test(tcp_clients, who_counts_as_one_client)
 {
-	static const struct { const char *first, *second; bool is_same; } cases[] = {
-		{ "192.0.2.1", "192.0.2.1", true },       { "192.0.2.1", "192.0.2.2", false },
-		{ "2001:db8::1", "2001:db8::2", true },   { "2001:db8::1", "2001:db8:0:0:ffff::", true },
+	static const struct {
+		const char *first, *second;
+		bool is_same;
+	} cases[] = {
+		{ "192.0.2.1", "192.0.2.1", true },	     { "192.0.2.1", "192.0.2.2", false },
+		{ "2001:db8::1", "2001:db8::2", true },	     { "2001:db8::1", "2001:db8:0:0:ffff::", true },
 		{ "2001:db8::1", "2001:db8:0:1::1", false }, { "1.2.3.4", "102:304::", false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -22,7 +25,8 @@ Test(tcp_clients, who_counts_as_one_client)
 		b.port = 2000;
 		cr_assert_eq(tcp_clients_create(&c, 10, 1), ERR_OK);
 		cr_assert_eq(tcp_clients_admit(c, &a), TCP_ADMITTED);
-		cr_expect_eq(tcp_clients_admit(c, &b), cases[i].is_same ? TCP_CLIENT_FULL : TCP_ADMITTED, "%s %s", cases[i].first, cases[i].second);
+		cr_expect_eq(tcp_clients_admit(c, &b), cases[i].is_same ? TCP_CLIENT_FULL : TCP_ADMITTED, "%s %s", cases[i].first,
+			     cases[i].second);
 		tcp_clients_destroy(c);
 	}
 }
@@ -66,7 +70,9 @@ Test(tcp_clients, counts_stay_right_over_many_changes)
 		struct answer_client a = { .family = k % 2 ? 4 : 6 };
 		memcpy(a.address, &k, sizeof k);
 		if ((seed >> 24) % 5 < 3) {
-			enum tcp_admission want = have[k] >= PER_CLIENT ? TCP_CLIENT_FULL : total >= LIMIT ? TCP_FULL : TCP_ADMITTED;
+			enum tcp_admission want = have[k] >= PER_CLIENT ? TCP_CLIENT_FULL
+						  : total >= LIMIT	? TCP_FULL
+									: TCP_ADMITTED;
 			cr_assert_eq(tcp_clients_admit(c, &a), want, "step %d", i);
 			have[k] += want == TCP_ADMITTED;
 			total += want == TCP_ADMITTED;

@@ -17,8 +17,13 @@ static void start(struct tcp_limits limits)
 	struct sockaddr_in a = fixture_v4("127.0.0.1", 0);
 	listener = fixture_socket(&a, sizeof a, SOCK_STREAM);
 	cr_assert_eq(tcp_clients_create(&clients, limits.max_connections, limits.max_per_client), ERR_OK);
-	struct tcp_worker_config c = { .fds = &listener, .fd_count = 1, .snapshots = &f.holder, .counters = counters, .clients = clients,
-				       .limits = limits, .cpu = -1 };
+	struct tcp_worker_config c = { .fds = &listener,
+				       .fd_count = 1,
+				       .snapshots = &f.holder,
+				       .counters = counters,
+				       .clients = clients,
+				       .limits = limits,
+				       .cpu = -1 };
 	cr_assert_eq(tcp_worker_start(&worker, &c), ERR_OK);
 }
 
@@ -29,8 +34,11 @@ static void stop(void)
 	tcp_clients_destroy(clients);
 }
 
-static const struct tcp_limits ordinary = { .max_connections = 100, .max_per_client = 100, .idle_timeout_ms = 5000,
-					    .message_timeout_ms = 5000, .max_queries_in_flight = 128 };
+static const struct tcp_limits ordinary = { .max_connections = 100,
+					    .max_per_client = 100,
+					    .idle_timeout_ms = 5000,
+					    .message_timeout_ms = 5000,
+					    .max_queries_in_flight = 128 };
 
 static int connect_from(const char *source)
 {
@@ -53,7 +61,10 @@ static size_t framed(uint8_t *out, uint16_t id)
 	return bytes + 2;
 }
 
-static void send_all(int fd, const void *data, size_t bytes) { cr_assert_eq(send(fd, data, bytes, MSG_NOSIGNAL), (ssize_t)bytes); }
+static void send_all(int fd, const void *data, size_t bytes)
+{
+	cr_assert_eq(send(fd, data, bytes, MSG_NOSIGNAL), (ssize_t)bytes);
+}
 
 static void receive_all(int fd, uint8_t *out, size_t bytes)
 {
@@ -70,7 +81,8 @@ static void expect_answer(int fd, uint16_t id)
 	receive_all(fd, head, 2);
 	size_t bytes = load_be16(head), query_bytes = fixture_query(query, id, id);
 	receive_all(fd, reply, bytes);
-	cr_assert(fixture_is_refusal(reply, (ssize_t)bytes, query, query_bytes), "answer for id %u, got %u", id, load_be16(reply));
+	cr_assert(fixture_is_refusal(reply, (ssize_t)bytes, query, query_bytes), "answer for id %u, got %u", id,
+		  load_be16(reply));
 }
 
 static void ask(int fd, uint16_t id)
@@ -111,7 +123,7 @@ Test(tcp, pipelined_queries_are_answered_in_order)
 	int fd = connect_from("127.0.0.1");
 	static uint8_t data[1000 * 64];
 	size_t bytes = 0;
-	for (uint16_t id = 0; id < 1000; id++)   /* more than max_queries_in_flight */
+	for (uint16_t id = 0; id < 1000; id++) /* more than max_queries_in_flight */
 		bytes += framed(data + bytes, id);
 	send_all(fd, data, bytes);
 	for (uint16_t id = 0; id < 1000; id++)
@@ -157,7 +169,7 @@ Test(tcp, a_half_closed_client_gets_its_answers_and_then_the_end)
 		expect_answer(fd, id);
 	cr_assert(closes(fd, PATIENCE_MS));
 	fd = connect_from("127.0.0.1");
-	send_all(fd, data, 5);   /* half of a message can never become whole */
+	send_all(fd, data, 5); /* half of a message can never become whole */
 	cr_assert_eq(shutdown(fd, SHUT_WR), 0);
 	cr_assert(closes(fd, PATIENCE_MS));
 	stop();
@@ -166,14 +178,17 @@ Test(tcp, a_half_closed_client_gets_its_answers_and_then_the_end)
 Test(tcp, what_is_no_dns_closes_the_connection)
 {
 	start(ordinary);
-	static const struct { uint8_t data[16]; size_t bytes; } cases[] = { { { 0, 0 }, 2 }, { { 0, 5, 1, 2, 3, 4, 5 }, 7 }, { "\0\013abcdefghijk", 13 } };
+	static const struct {
+		uint8_t data[16];
+		size_t bytes;
+	} cases[] = { { { 0, 0 }, 2 }, { { 0, 5, 1, 2, 3, 4, 5 }, 7 }, { "\0\013abcdefghijk", 13 } };
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		int fd = connect_from("127.0.0.1");
 		uint8_t query[64];
 		size_t bytes = framed(query, 5);
 		send_all(fd, query, bytes);
 		send_all(fd, cases[i].data, cases[i].bytes);
-		expect_answer(fd, 5);   /* what came before is answered */
+		expect_answer(fd, 5); /* what came before is answered */
 		cr_assert(closes(fd, PATIENCE_MS), "case %zu", i);
 		close(fd);
 	}
@@ -187,7 +202,7 @@ Test(tcp, a_message_of_65535_octets_is_read_whole)
 	int fd = connect_from("127.0.0.1");
 	static uint8_t data[2 + 65535 + 64];
 	store_be16(data, 65535);
-	fixture_query(data + 2, 77, 77);   /* the rest is padding behind the question */
+	fixture_query(data + 2, 77, 77); /* the rest is padding behind the question */
 	size_t bytes = 2 + 65535;
 	bytes += framed(data + bytes, 78);
 	send_all(fd, data, bytes);
@@ -227,7 +242,7 @@ Test(tcp, octets_that_complete_nothing_prolong_nothing)
 	uint8_t query[64];
 	size_t bytes = framed(query, 1), i = 0;
 	uint64_t begin_ns = clock_mono_ns();
-	while (i < bytes - 1 && send(fd, query + i, 1, MSG_NOSIGNAL) == 1 && !closes(fd, 50))   /* 33 octets would take 1.6 s */
+	while (i < bytes - 1 && send(fd, query + i, 1, MSG_NOSIGNAL) == 1 && !closes(fd, 50)) /* 33 octets would take 1.6 s */
 		i++;
 	uint64_t took_ms = (clock_mono_ns() - begin_ns) / 1000000u;
 	cr_assert(took_ms >= 350 && took_ms < 1200, "closed after %lu ms", (unsigned long)took_ms);
@@ -246,7 +261,7 @@ Test(tcp, a_client_has_no_more_connections_than_its_share)
 	fd[3] = connect_from("127.0.0.1");
 	cr_assert(closes(fd[3], PATIENCE_MS));
 	cr_assert_eq(counter_get(counters, C_TCP_REFUSED), 1);
-	ask(connect_from("127.0.0.2"), 2);   /* another client is not concerned */
+	ask(connect_from("127.0.0.2"), 2); /* another client is not concerned */
 	close(fd[0]);
 	cr_assert(fixture_reaches(counters, C_TCP_CLOSED, 1));
 	ask(connect_from("127.0.0.1"), 3);
@@ -264,7 +279,7 @@ Test(tcp, the_connection_idle_for_longest_makes_room)
 		ask(fd[i] = connect_from("127.0.0.1"), 1);
 		fixture_sleep_ms(15);
 	}
-	ask(fd[0], 2);   /* now fd[1] is idle for longest */
+	ask(fd[0], 2); /* now fd[1] is idle for longest */
 	int late = connect_from("127.0.0.2");
 	ask(late, 3);
 	cr_assert(closes(fd[1], PATIENCE_MS));
@@ -276,7 +291,7 @@ Test(tcp, the_connection_idle_for_longest_makes_room)
 	size_t bytes = framed(query, 6);
 	send_all(fd[0], query, 10);
 	fixture_sleep_ms(30);
-	ask(connect_from("127.0.0.3"), 7);   /* fd[2] or late is idle */
+	ask(connect_from("127.0.0.3"), 7); /* fd[2] or late is idle */
 	send_all(fd[0], query + 10, bytes - 10);
 	expect_answer(fd[0], 6);
 	cr_assert_eq(counter_get(counters, C_TCP_EVICTED), 2);
@@ -297,7 +312,7 @@ static unsigned flood(int fd)
 		while (done < bytes) {
 			ssize_t n = send(fd, data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT);
 			if (n <= 0 && (errno != EAGAIN || poll(&p, 1, 200) != 1))
-				return sent * 1000;   /* the last block went out in part */
+				return sent * 1000; /* the last block went out in part */
 			done += n > 0 ? (size_t)n : 0;
 		}
 		sent++;
@@ -325,7 +340,7 @@ Test(tcp, a_client_that_does_not_read_is_not_read_then_closed, .timeout = 30)
 	flood(fd);
 	cr_assert(fixture_reaches(counters, C_TCP_STALLED, 1));
 	cr_assert_leq(worker->buffer_bytes, TCP_OUT_BYTES + 2 * (TCP_READ_BYTES + 65538), "one connection's buffers are bounded");
-	ask(connect_from("127.0.0.1"), 5);   /* the others go on */
+	ask(connect_from("127.0.0.1"), 5); /* the others go on */
 	cr_assert(fixture_reaches(counters, C_TCP_TIMEOUT, 1));
 	cr_assert_eq(counter_get(counters, C_TCP_CLOSED), 1);
 	cr_assert_eq(worker->buffer_bytes, 0);
@@ -377,7 +392,7 @@ Test(tcp, buffers_of_all_connections_together_are_bounded, .timeout = 30)
 	cr_assert_eq(counter_get(counters, C_TCP_NO_BUFFER), 1);
 	send_all(fd[0], query + 10, bytes - 10);
 	expect_answer(fd[0], 1);
-	ask(connect_from("127.0.0.1"), 2);   /* whole messages need none */
+	ask(connect_from("127.0.0.1"), 2); /* whole messages need none */
 	int narrow = connect_narrow();
 	flood(narrow);
 	cr_assert(fixture_reaches(counters, C_TCP_NO_BUFFER, 2));
@@ -390,7 +405,7 @@ Test(tcp, the_heart_beats_and_a_new_snapshot_does_not_wait_for_a_query)
 	ask(connect_from("127.0.0.1"), 1);
 	for (int i = 0; i < 20; i++) {
 		uint64_t age_ns = clock_mono_ns() - atomic_load(&counters->heartbeat_ns);
-		cr_assert_lt(age_ns, 400000000u);   /* 40 ms and a busy machine */
+		cr_assert_lt(age_ns, 400000000u); /* 40 ms and a busy machine */
 		fixture_sleep_ms(7);
 	}
 	uint64_t begin_ns = clock_mono_ns();
@@ -405,11 +420,17 @@ Test(tcp, bad_arguments_are_refused_and_nothing_is_left_behind)
 {
 	start(ordinary);
 	struct sockaddr_in a = fixture_v4("127.0.0.1", 0);
-	int files[] = { 0, fixture_socket(&a, sizeof a, SOCK_DGRAM), socket(AF_INET, SOCK_STREAM, 0) /* does not listen */, 1000 };
+	int files[] = { 0, fixture_socket(&a, sizeof a, SOCK_DGRAM), socket(AF_INET, SOCK_STREAM, 0) /* does not listen */,
+			1000 };
 	struct tcp_worker *other;
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		struct tcp_worker_config c = { .fds = &files[i], .fd_count = 1, .snapshots = &f.holder, .counters = &f.counters->block[2],
-					       .clients = worker->clients, .limits = ordinary, .cpu = -1 };
+		struct tcp_worker_config c = { .fds = &files[i],
+					       .fd_count = 1,
+					       .snapshots = &f.holder,
+					       .counters = &f.counters->block[2],
+					       .clients = worker->clients,
+					       .limits = ordinary,
+					       .cpu = -1 };
 		cr_assert_eq(tcp_worker_start(&other, &c), ERR_ARGUMENT, "case %zu", i);
 	}
 	stop();

@@ -35,7 +35,12 @@ static void put_pktinfo(unsigned i, const char *header, const char *local)
 Test(udp_hot, sources_that_no_honest_client_has_are_dropped_and_counted, .init = setup)
 {
 	struct udp_socket s = { .family = 4, .port = 53, .address = { 10, 0, 0, 1 } };
-	static const struct { const char *source; unsigned port; bool is_answered; const char *what; } cases[] = {
+	static const struct {
+		const char *source;
+		unsigned port;
+		bool is_answered;
+		const char *what;
+	} cases[] = {
 		{ "192.0.2.1", 4000, true, "a client" },
 		{ "192.0.2.1", 0, false, "port 0" },
 		{ "10.0.0.1", 53, false, "ourselves: two servers, or one, would talk for ever" },
@@ -67,7 +72,7 @@ Test(udp_hot, dropped_messages_leave_no_gap_in_what_is_sent, .init = setup)
 	for (unsigned i = 0; i < UDP_BATCH; i++) {
 		put(i, "192.0.2.1", i % 3 == 0 ? 0 : 1000 + i);
 		if (i % 5 == 0)
-			batch.buffer[i][2] |= 0x80;   /* a response: dropped by the answer function */
+			batch.buffer[i][2] |= 0x80; /* a response: dropped by the answer function */
 	}
 	unsigned n = udp_batch_answer(&batch, &s, snapshot_acquire(&f.holder), &t, UDP_BATCH), expected = 0;
 	for (unsigned i = 0; i < UDP_BATCH; i++) {
@@ -91,11 +96,11 @@ Test(udp_hot, packet_information_is_turned_around, .init = setup)
 	put(0, "192.0.2.1", 4000);
 	put_pktinfo(0, "10.0.0.9", "10.0.0.9");
 	put(1, "192.0.2.1", 4001);
-	put_pktinfo(1, "10.0.0.255", "10.0.0.9");   /* sent to the broadcast address */
+	put_pktinfo(1, "10.0.0.255", "10.0.0.9"); /* sent to the broadcast address */
 	put(2, "10.0.0.9", 53);
-	put_pktinfo(2, "10.0.0.9", "10.0.0.9");     /* from ourselves */
+	put_pktinfo(2, "10.0.0.9", "10.0.0.9"); /* from ourselves */
 	put(3, "192.0.2.1", 4003);
-	batch.rx[3].msg_hdr.msg_controllen = 0;     /* no information: where would the answer come from? */
+	batch.rx[3].msg_hdr.msg_controllen = 0; /* no information: where would the answer come from? */
 	cr_assert_eq(udp_batch_answer(&batch, &s, snapshot_acquire(&f.holder), &t, 4), 1);
 	cr_assert_eq(counter_get(t.counters, C_DROP_MARTIAN), 3);
 	struct msghdr *h = &batch.tx[0].msg_hdr;
@@ -118,7 +123,7 @@ Test(udp_hot, truncation_keeps_the_question_and_nothing_else, .init = setup)
 	cr_assert_eq(batch.tx_iov[0].iov_len, bytes);
 	query[2] |= 2;
 	cr_assert_arr_eq(batch.buffer[0], query, bytes);
-	memset(batch.buffer[0] + 4, 0, 2);   /* no question at all: the header */
+	memset(batch.buffer[0] + 4, 0, 2); /* no question at all: the header */
 	batch.tx_iov[0].iov_len = 500;
 	udp_batch_truncate(&batch, 0);
 	cr_assert_eq(batch.tx_iov[0].iov_len, 12);

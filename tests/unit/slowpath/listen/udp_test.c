@@ -11,7 +11,9 @@ static struct udp_worker *worker;
 
 static void start(const int *fds, size_t count)
 {
-	struct udp_worker_config c = { .fds = fds, .fd_count = count, .snapshots = &f.holder, .counters = &f.counters->block[3], .cpu = -1 };
+	struct udp_worker_config c = {
+		.fds = fds, .fd_count = count, .snapshots = &f.holder, .counters = &f.counters->block[3], .cpu = -1
+	};
 	cr_assert_eq(udp_worker_start(&worker, &c), ERR_OK);
 }
 
@@ -39,7 +41,10 @@ Test(udp, answers_on_one_specific_address_of_each_family)
 	fixture_init(&f);
 	struct sockaddr_in v4 = fixture_v4("127.0.0.1", 0);
 	struct sockaddr_in6 v6 = fixture_v6("::1", 0);
-	struct { const void *address; socklen_t bytes; } cases[] = { { &v4, sizeof v4 }, { &v6, sizeof v6 } };
+	struct {
+		const void *address;
+		socklen_t bytes;
+	} cases[] = { { &v4, sizeof v4 }, { &v6, sizeof v6 } };
 	for (size_t i = 0; i < 2; i++) {
 		int fd = fixture_socket(cases[i].address, cases[i].bytes, SOCK_DGRAM);
 		struct sockaddr_storage bound;
@@ -107,7 +112,7 @@ Test(udp, what_waits_in_the_socket_before_the_start_is_answered)
 	a.sin_port = htons((uint16_t)fixture_port(fd));
 	int client = client_of(&a, sizeof a);
 	uint8_t query[64], reply[512];
-	for (uint16_t id = 0; id < 200; id++)   /* three full batches and a rest */
+	for (uint16_t id = 0; id < 200; id++) /* three full batches and a rest */
 		cr_assert_gt(send(client, query, fixture_query(query, id, id), 0), 0);
 	start(&fd, 1);
 	bool seen[200] = { false };
@@ -133,7 +138,8 @@ Test(udp, the_heart_beats_while_nothing_comes_and_a_new_snapshot_does_not_wait_f
 		fixture_sleep_ms(100);
 		for (int i = 0; i < 20; i++) {
 			uint64_t age_ns = clock_mono_ns() - atomic_load(&f.counters->block[3].heartbeat_ns);
-			cr_assert_lt(age_ns, 400000000u, "heartbeat is %lu ns old", (unsigned long)age_ns);   /* 40 ms and a busy machine */
+			cr_assert_lt(age_ns, 400000000u, "heartbeat is %lu ns old",
+				     (unsigned long)age_ns); /* 40 ms and a busy machine */
 			fixture_sleep_ms(7);
 		}
 		cr_assert_eq(atomic_load(&f.counters->block[3].role), COUNTER_UDP);
@@ -157,7 +163,7 @@ static struct udp_worker *worker_with(int fd, const struct sockaddr_in *to, unsi
 	for (unsigned i = 0; i < count; i++) {
 		size_t question = fixture_query(batch.buffer[i], (uint16_t)i, i);
 		memset(batch.buffer[i] + question, 'x', UDP_BUFFER_BYTES - question);
-		store_be16(batch.buffer[i] + 6, 7);   /* records */
+		store_be16(batch.buffer[i] + 6, 7); /* records */
 		batch.peer[i].v4 = *to;
 		batch.tx_iov[i] = (struct iovec){ batch.buffer[i], bytes };
 		batch.tx[i].msg_hdr.msg_name = &batch.peer[i];
@@ -176,7 +182,7 @@ Test(udp, a_message_that_cannot_be_sent_is_counted_and_the_others_go_on)
 	struct udp_worker *w = worker_with(fd, &to, 5, 100);
 	unsigned bad[] = { 0, 2, 3 };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		w->batch->peer[bad[i]].v4.sin_addr.s_addr = htonl(INADDR_BROADCAST);   /* EACCES */
+		w->batch->peer[bad[i]].v4.sin_addr.s_addr = htonl(INADDR_BROADCAST); /* EACCES */
 	send_all(w, &w->socket[0], 5);
 	cr_assert_eq(counter_get(w->thread.counters, C_UDP_TX), 2);
 	cr_assert_eq(counter_get(w->thread.counters, C_UDP_TX_ERROR), 3);
@@ -206,11 +212,12 @@ Test(udp, an_answer_above_the_mtu_becomes_a_truncated_one_instead_of_fragments)
 	fixture_init(&f);
 	struct sockaddr_in a = fixture_v4("127.0.0.1", 0), to;
 	socklen_t bytes = sizeof to;
-	int fd = fixture_socket(&a, sizeof a, SOCK_DGRAM), receiver = fixture_socket(&a, sizeof a, SOCK_DGRAM), probe = IP_PMTUDISC_PROBE;
+	int fd = fixture_socket(&a, sizeof a, SOCK_DGRAM), receiver = fixture_socket(&a, sizeof a, SOCK_DGRAM),
+	    probe = IP_PMTUDISC_PROBE;
 	cr_assert_eq(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe), 0);
 	cr_assert_eq(getsockname(receiver, (struct sockaddr *)&to, &bytes), 0);
 	struct udp_worker *w = worker_with(fd, &to, 4, 3000);
-	w->batch->tx_iov[1].iov_len = w->batch->tx_iov[3].iov_len = 1372;   /* exactly the MTU */
+	w->batch->tx_iov[1].iov_len = w->batch->tx_iov[3].iov_len = 1372; /* exactly the MTU */
 	send_all(w, &w->socket[0], 4);
 	cr_assert_eq(counter_get(w->thread.counters, C_UDP_TX), 4);
 	cr_assert_eq(counter_get(w->thread.counters, C_UDP_TX_ERROR), 0);
@@ -232,7 +239,9 @@ Test(udp, other_descriptors_are_refused)
 	struct sockaddr_in a = fixture_v4("127.0.0.1", 0);
 	int files[] = { 0, fixture_socket(&a, sizeof a, SOCK_STREAM), socket(AF_INET, SOCK_DGRAM, 0) /* not bound */, 1000 };
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		struct udp_worker_config c = { .fds = &files[i], .fd_count = 1, .snapshots = &f.holder, .counters = &f.counters->block[3], .cpu = -1 };
+		struct udp_worker_config c = {
+			.fds = &files[i], .fd_count = 1, .snapshots = &f.holder, .counters = &f.counters->block[3], .cpu = -1
+		};
 		cr_assert_eq(udp_worker_start(&worker, &c), ERR_ARGUMENT, "case %zu", i);
 	}
 }
