@@ -1,38 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dns/name.h"
 
-#include "dns/name_inline.h"
-
-static bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
-
-/* Reads the escape whose backslash stands at text[*i]; *i moves behind it. */
-static bool unescape(const char *text, size_t text_bytes, size_t *i, uint8_t *octet, const char **why)
-{
-	size_t left = text_bytes - *i;
-
-	if (left < 2) {
-		*why = "the name ends in a single backslash";
-		return false;
-	}
-	if (!is_digit(text[*i + 1])) {
-		*octet = (uint8_t)text[*i + 1];
-		*i += 2;
-		return true;
-	}
-	if (left < 4 || !is_digit(text[*i + 2]) || !is_digit(text[*i + 3])) {
-		*why = "a backslash and a digit must be followed by two more digits";
-		return false;
-	}
-	unsigned value = (unsigned)(text[*i + 1] - '0') * 100 + (unsigned)(text[*i + 2] - '0') * 10 + (unsigned)(text[*i + 3] - '0');
-
-	if (value > 255) {
-		*why = "an escaped octet must be at most \\255";
-		return false;
-	}
-	*octet = (uint8_t)value;
-	*i += 4;
-	return true;
-}
+#include "dns/escape_inline.h"
 
 static size_t append_origin(uint8_t *out, size_t pos, const uint8_t *origin, const char **why)
 {
@@ -64,9 +33,9 @@ size_t name_from_text(uint8_t out[static NAME_MAX_BYTES], const char *text, size
 		return 1;
 	}
 	for (size_t i = 0; i < text_bytes;) {
-		uint8_t octet = (uint8_t)text[i];
+		uint8_t octet;
 
-		if (octet == '.') {
+		if (text[i] == '.') {
 			if (pos == label_at + 1) {
 				*why = "the name has an empty label";
 				return 0;
@@ -76,10 +45,12 @@ size_t name_from_text(uint8_t out[static NAME_MAX_BYTES], const char *text, size
 			i++;
 			continue;
 		}
-		if (octet != '\\')
-			i++;
-		else if (!unescape(text, text_bytes, &i, &octet, why))
+		const char *wrong = escape_next(text, text_bytes, &i, &octet);
+
+		if (wrong != NULL) {
+			*why = wrong;
 			return 0;
+		}
 		if (pos - label_at > NAME_MAX_LABEL_BYTES) {
 			*why = "the name has a label longer than 63 octets";
 			return 0;
@@ -115,10 +86,7 @@ size_t name_to_text(char out[static NAME_TEXT_MAX_BYTES], const uint8_t *name)
 			uint8_t c = name[i];
 
 			if (c <= ' ' || c > '~') {
-				out[n++] = '\\';
-				out[n++] = (char)('0' + c / 100);
-				out[n++] = (char)('0' + c / 10 % 10);
-				out[n++] = (char)('0' + c % 10);
+				n += escape_decimal(out + n, c);
 				continue;
 			}
 			if (is_special(c))
