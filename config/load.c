@@ -119,30 +119,43 @@ static void check_sections(struct loader *l, const struct tree_node *root)
 	}
 }
 
+/* The identity, when the file does not give it: the host's name. */
+static void host_name(char out[static 128])
+{
+	char host[256] = "";
+
+	if (gethostname(host, sizeof host - 1) != 0)
+		host[0] = '\0';
+	for (char *p = host; *p; p++)
+		*p = *p < ' ' || *p > '~' ? '?' : *p;
+	snprintf(out, 128, "%.127s", host);
+}
+
+/* A row's default, by the same way as a value of the file. The schema's defaults are a word, "", [] or [ one word ]. */
 static void load_fallback(struct loader *l, const struct schema_row *row, const char *key)
 {
 	unsigned errors_before = l->reporter.error_count;
-	char host[256] = "";
-	struct tree tree;
+	char text[128];
+	struct tree_node entry = { .kind = TREE_SCALAR, .text = text }, node = entry;
 
-	if (!row->fallback) { /* the identity */
-		struct tree_node node = { .kind = TREE_SCALAR, .is_quoted = true, .text = host };
-		if (gethostname(host, sizeof host) != 0)
-			host[0] = '\0';
-		host[row->max] = '\0';
-		for (char *p = host; *p; p++)
-			*p = *p < ' ' || *p > '~' ? '?' : *p;
-		node.text_bytes = strlen(host);
-		load_value(l, row, &node, key);
-		return;
+	if (!row->fallback) {
+		host_name(text);
+		node.is_quoted = true;
+	} else if (row->fallback[0] == '[') {
+		node = (struct tree_node){ .kind = TREE_LIST };
+		if (sscanf(row->fallback, "[ %127[^] ]", text) == 1) {
+			node.child = node.last_child = &entry;
+			node.child_count = 1;
+			entry.text_bytes = strlen(text);
+		}
+	} else {
+		node.is_quoted = strcmp(row->fallback, "\"\"") == 0;
+		snprintf(text, sizeof text, "%s", node.is_quoted ? "" : row->fallback);
 	}
-	enum err err = tree_parse(&tree, row->fallback, strlen(row->fallback), &l->reporter);
-	if (err == ERR_NOMEM)
-		l->is_out_of_memory = true;
-	else if (err == ERR_OK && tree.root)
-		load_value(l, row, tree.root, key);
-	ASSERT(l->is_out_of_memory || (err == ERR_OK && tree.root && l->reporter.error_count == errors_before));
-	tree_fini(&tree);
+	if (node.kind == TREE_SCALAR)
+		node.text_bytes = strlen(text);
+	load_value(l, row, &node, key);
+	ASSERT(l->is_out_of_memory || l->reporter.error_count == errors_before);
 }
 
 static void load_section(struct loader *l, const struct schema_section *section, const struct tree_node *map)

@@ -35,7 +35,7 @@ struct schema_row {
 	unsigned words_later;           /* bit i: words[i] comes with a later version */
 	bool has_auto;                  /* "auto" stands for 0, or for an empty list */
 	bool is_power_of_two;
-	const char *fallback;           /* YAML; NULL: the key is required, or fallback_text says what is found out */
+	const char *fallback;           /* as in the file: a word, "", [] or [ one word ]; NULL: the key is required, or fallback_text says what is found out */
 	const char *fallback_text;      /* what docs say instead of fallback */
 	const char *help;
 };

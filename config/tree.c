@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <yaml.h>
 
+#define FIRST_CHUNK_BYTES (16u << 10)   /* enough for most files */
 #define CHUNK_BYTES (1u << 20)
 #define MESSAGE_BYTES 512
 
 struct tree_chunk {
 	struct tree_chunk *next;
+	size_t size;
 	alignas(16) char bytes[];
 };
 
@@ -61,11 +63,12 @@ void reporter_warning(struct reporter *r, struct config_place place, const char 
 static void *take_bytes(struct tree *t, size_t bytes)
 {
 	bytes = (bytes + 15) & ~(size_t)15;
-	if (!t->chunks_ || CHUNK_BYTES - t->chunk_used_ < bytes) {
-		struct tree_chunk *c = malloc(sizeof *c + CHUNK_BYTES);
+	if (!t->chunks_ || t->chunks_->size - t->chunk_used_ < bytes) {
+		size_t size = t->chunks_ ? CHUNK_BYTES : FIRST_CHUNK_BYTES; /* both larger than any request */
+		struct tree_chunk *c = malloc(sizeof *c + size);
 		if (!c)
 			return NULL;
-		c->next = t->chunks_;
+		*c = (struct tree_chunk){ .next = t->chunks_, .size = size };
 		t->chunks_ = c;
 		t->chunk_used_ = 0;
 	}
