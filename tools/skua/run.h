@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.h: `skua run`: the supervisor's whole state. One thread, one poll loop, nothing in it waits; the only other thread is the
- * short-lived one that hands a SIGHUP's reload to the slowpath.
+/* run.h: `skua run`: the supervisor's whole state. One thread, one poll loop, nothing in it waits; what would wait (a SIGHUP's reload,
+ * the release of an ended process) is given to short-lived threads of ordinary priority.
  *
  *   run.c           start, loop, end                       run_part.c       one process: spawn, link queue, stop, reap
  *   run_setup.c     folders, lock, sockets, memory         run_publish.c    segments and map as they are handed on

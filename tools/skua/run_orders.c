@@ -212,8 +212,8 @@ void run_orders_ended(struct run *r, struct run_part *p, uint64_t now_ns)
 			run_orders_stop(r, VERB_USAGE, now_ns);
 		return;
 	case RUN_PART_END_RESTART:
-		log_write(M_CHILD_EXITED, "%s %s; starts again %s%llu ms", p->name, p->last_exit, wait_ns ? "in " : "at once, after ",
-			  (unsigned long long)(wait_ns ? wait_ns : now_ns - p->started_ns) / 1000000);
+		log_write(M_CHILD_EXITED, "%s %s; it ran for %llu ms, starts again in %llu ms", p->name, p->last_exit,
+			  (unsigned long long)(now_ns - p->started_ns) / 1000000, (unsigned long long)wait_ns / 1000000);
 		if (!wait_ns)
 			run_orders_start(r, p, now_ns);
 		return;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,19 +289,44 @@ static void describe_end(struct run_part *p, const siginfo_t *info)
 		snprintf(p->last_exit, sizeof p->last_exit, "ended with code %d%s%s", code, *p->failure ? ": " : "", p->failure);
 }
 
+static void *reap_thread(void *user)
+{
+	int pid_fd = (int)(intptr_t)user;
+	siginfo_t info;
+
+	waitid(P_PIDFD, (id_t)pid_fd, &info, WEXITED);
+	close(pid_fd);
+	return NULL;
+}
+
+/* Releasing a process also clears it out of /proc, which spins for as long as somebody else looks at it there. At our priority
+ * that somebody may never get to run (seen: 0.95 s, until the kernel throttled us): a thread of ordinary priority does it. */
+static void reap_later(int pid_fd)
+{
+	pthread_t thread;
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&thread, &attributes, reap_thread, (void *)(intptr_t)pid_fd) != 0)
+		reap_thread((void *)(intptr_t)pid_fd);
+	pthread_attr_destroy(&attributes);
+}
+
 enum run_part_end run_part_reap(struct run_part *p, uint64_t now_ns, uint64_t *wait_ns)
 {
 	siginfo_t info = { 0 };
 	bool was_told = p->state == RUN_PART_STOPPING;
 
-	if (waitid(P_PIDFD, (id_t)p->pid_fd, &info, WEXITED) != 0)
+	if (waitid(P_PIDFD, (id_t)p->pid_fd, &info, WEXITED | WNOWAIT) != 0)
 		info = (siginfo_t){ .si_code = CLD_EXITED };
 	keep_totals(p);
 	describe_end(p, &info);
 	while (p->first_)
 		drop_first(p);
 	close_fd(&p->link);
-	close_fd(&p->pid_fd);
+	reap_later(p->pid_fd);
+	p->pid_fd = -1;
 	p->pid = 0;
 	p->state = RUN_PART_OFF;
 	*wait_ns = 0;

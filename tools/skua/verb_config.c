@@ -85,33 +85,60 @@ static json_t *narrow(json_t *take_levels, const char *subsystem)
 	return one;
 }
 
+/* Whom to ask: the supervisor and the parts that run. A part that is down would let us wait for its next start. */
+static int find_processes(const char *run_dir, const char *processes[3], size_t *count, struct control_error *error)
+{
+	json_t *status, *part;
+	int code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &status, error);
+
+	if (code != VERB_OK)
+		return code;
+	*count = 0;
+	processes[(*count)++] = "run";
+	part = json_object_get(status, "parts");
+	if (client_integer(json_object_get(part, "slowpath"), "pid"))
+		processes[(*count)++] = "slowpath";
+	if (client_integer(json_object_get(part, "fastpath"), "pid"))
+		processes[(*count)++] = "fastpath";
+	json_decref(status);
+	return VERB_OK;
+}
+
+static int ask_level(const char *run_dir, const char *process, const char *subsystem, const char *level, json_t *result,
+		     struct control_error *error)
+{
+	json_t *levels, *args = level ? json_pack("{s:s, s:s}", "subsystem", subsystem, "level", level) : NULL;
+	int code = client_ask(run_dir, process, "log level", args, CLIENT_TIMEOUT_MS, &levels, error);
+
+	if (code != VERB_OK)
+		return code;
+	if (subsystem && !json_object_get(levels, subsystem)) {
+		json_decref(levels);
+		control_fail(error, "bad-args", "no subsystem \"%s\"; `skua log level` lists them", subsystem);
+		return VERB_USAGE;
+	}
+	json_object_set_new(result, process, narrow(levels, subsystem));
+	return VERB_OK;
+}
+
 int verb_log_level(const struct verb_call *call)
 {
-	static const char *const processes[] = { "run", "slowpath", "fastpath" };
 	const char *subsystem = call->arg_count > 0 ? call->args[0] : NULL, *level = call->arg_count > 1 ? call->args[1] : NULL;
+	const char *processes[3];
 	char run_dir[PATH_MAX];
 	struct control_error error = { 0 };
-	json_t *result = json_object();
+	size_t count = 0;
+	json_t *result;
 	int code = client_run_dir(call, run_dir);
 
-	for (size_t i = 0; i < ARRAY_LEN(processes) && code == VERB_OK; i++) {
-		json_t *levels, *args = level ? json_pack("{s:s, s:s}", "subsystem", subsystem, "level", level) : NULL;
-		code = client_ask(run_dir, processes[i], "log level", args, CLIENT_TIMEOUT_MS, &levels, &error);
-		if (code == VERB_OK && subsystem && !json_object_get(levels, subsystem)) {
-			control_fail(&error, "bad-args", "no subsystem \"%s\"; `skua log level` lists them", subsystem);
-			json_decref(levels);
-			code = VERB_USAGE;
-		}
-		if (code == VERB_OK) {
-			json_object_set_new(result, processes[i], narrow(levels, subsystem));
-		} else if (i == 2 && strcmp(error.code, "bad-args") != 0) {
-			code = VERB_OK;   /* a box without XDP has no fastpath */
-		} else {
-			client_error(call, &error);
-		}
-	}
+	if (code != VERB_OK)
+		return code;
+	result = json_object();
+	code = find_processes(run_dir, processes, &count, &error);
+	for (size_t i = 0; i < count && code == VERB_OK; i++)
+		code = ask_level(run_dir, processes[i], subsystem, level, result, &error);
 	if (code == VERB_OK)
 		return client_result(call, result, print_levels);
 	json_decref(result);
-	return code;
+	return client_error(call, &error);
 }

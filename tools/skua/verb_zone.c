@@ -95,17 +95,17 @@ static void print_time(const char *name, json_int_t seconds)
 		printf("%-12s %s\n", name, text);
 }
 
-static void print_lines(const char *name, const json_t *string)
+static void print_lines(const char *name, const json_t *lines)
 {
-	const char *line = json_string_value(string);
 	char text[1200];
+	size_t i;
+	json_t *line;
 
-	while (*line) {
-		size_t bytes = strcspn(line, "\n");
-		printable_copy(text, sizeof text, line, bytes);
-		printf("%-12s %s\n", name, text);
-		name = "";
-		line += bytes + (line[bytes] == '\n');
+	json_array_foreach(lines, i, line) {
+		if (!json_is_string(line))
+			continue;
+		printable_copy(text, sizeof text, json_string_value(line), json_string_length(line));
+		printf("%-12s %s\n", i ? "" : name, text);
 	}
 }
 
@@ -123,8 +123,10 @@ static void print_zone(const json_t *result)
 			printf("%-12s %lld\n", name, (long long)json_integer_value(value));
 		else if (json_is_boolean(value))
 			printf("%-12s %s\n", name, json_is_true(value) ? "yes" : "no");
-		else if (json_is_string(value))
+		else if (json_is_array(value))
 			print_lines(name, value);
+		else
+			printf("%-12s %s\n", name, client_text(result, name));
 	}
 }
 
