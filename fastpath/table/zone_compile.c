@@ -216,8 +216,10 @@ static bool put_node(struct pass *p, struct zone_build_node *node)
 			continue;
 		if (!put_rrset(p, rrset, signatures, UINT32_MAX, &slot.rrset))
 			return false;
-		if (out)
+		if (out) {
+			out->flags |= slot.type == RR_CNAME ? ZONE_NODE_CNAME : 0;
 			((struct zone_rrset_slot *)(out + 1))[index++] = slot;
+		}
 	}
 	p->why = "the zone does not fit into 32 GiB";
 	return p->at / ZONE_REF_UNIT <= UINT32_MAX;
