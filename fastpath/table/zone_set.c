@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zone_set.c: attaching a zone map: checked whole, in one walk over the entries, then turned into views of plain pointers. */
 #include "table/zone_set_private.h"
-#include "dns/name.h"
+#include "dns/name_inline.h"
 #include "table/shm.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#define PREFETCH_AHEAD 12
+#define HUGE_PAGE_BYTES (2u << 20)
 
 static const char *header_fault(const struct zone_map *m, size_t bytes)
 {
@@ -112,6 +116,24 @@ static const struct zone_image *resolver_image(struct resolver *r, struct zone_m
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
+/* Whether name[0..bytes) is exactly one lower-cased wire name of so many labels. It is 8-byte aligned and padded to 8, by octets
+ * that do not matter but must not look like capitals. */
+static bool is_lower_name(const uint8_t *name, size_t bytes, unsigned labels)
+{
+	const uint64_t *word = (const uint64_t *)name;
+	for (size_t i = 0; i < (bytes + 7) / 8; i++)
+		if (zone_fold_word(word[i]) != word[i])
+			return false;
+	size_t at = 0;
+	unsigned n = 0;
+	for (; at < bytes && name[at] != 0; n++) { /* ends: every turn moves on */
+		if (name[at] > NAME_MAX_LABEL_BYTES)
+			return false;
+		at += 1u + name[at];
+	}
+	return at + 1 == bytes && n == labels;
+}
+
 /* The entry at *at of the map, wholly inside it and right in itself; *at moves behind it. NULL with *why. */
 static const struct zone_map_entry *next_entry(const struct zone_set *set, size_t *at, uint32_t index, const char **why)
 {
@@ -122,13 +144,11 @@ static const struct zone_map_entry *next_entry(const struct zone_set *set, size_
 		return NULL;
 	}
 	const uint8_t *name = zone_map_entry_name(e);
-	uint8_t lower[NAME_MAX_BYTES];
-	if (e->name_bytes == 0 || name_wire_bytes(name, e->name_bytes) != e->name_bytes || name_labels(name) != e->labels) {
-		*why = "an entry's name is not a name";
+	if (!is_lower_name(name, e->name_bytes, e->labels)) {
+		*why = "an entry's name is not a lower-cased name";
 		return NULL;
 	}
-	name_lower(lower, name, e->name_bytes);
-	if (memcmp(lower, name, e->name_bytes) != 0 || name_hash(name, e->name_bytes) != e->hash) {
+	if (name_hash_inline(name, e->name_bytes) != e->hash) {
 		*why = "an entry's hash is not its name's";
 		return NULL;
 	}
@@ -142,6 +162,18 @@ static const struct zone_map_entry *next_entry(const struct zone_set *set, size_
 	}
 	*at += zone_map_entry_bytes(e->delta_count, e->name_bytes);
 	return e;
+}
+
+/* Slots lie anywhere, entries one behind the other: a cursor that runs PREFETCH_AHEAD entries in front fetches their slots. It
+ * believes the lengths that it finds, as far as the map goes; they are checked when the walk gets there. */
+static void prefetch_slot(const struct zone_set *set, size_t *ahead)
+{
+	if (set->map_bytes - *ahead < sizeof(struct zone_map_entry))
+		return;
+	const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + *ahead);
+	size_t bytes = zone_map_entry_bytes(e->delta_count, e->name_bytes);
+	__builtin_prefetch(&set->slots[(uint32_t)e->hash & set->slot_mask]);
+	*ahead += MIN(bytes, set->map_bytes - *ahead);
 }
 
 static bool is_in_slots(const struct zone_set *set, const struct zone_map_entry *e)
@@ -192,12 +224,15 @@ static enum err resolve_view(struct zone_view *view, const struct zone_image **d
  * used slot the ref of an entry. */
 static enum err check_entries(const struct zone_set *set, size_t entries, size_t *delta_total, const char **why)
 {
-	size_t at = entries, deltas = 0;
+	size_t at = entries, ahead = entries, deltas = 0;
 	uint32_t used = 0;
+	for (int i = 0; i < PREFETCH_AHEAD; i++)
+		prefetch_slot(set, &ahead);
 	for (uint32_t i = 0; i < set->zone_count; i++) {
 		const struct zone_map_entry *e = next_entry(set, &at, i, why);
 		if (!e)
 			return ERR_CORRUPT;
+		prefetch_slot(set, &ahead);
 		if (!is_in_slots(set, e)) {
 			*why = "an entry can't be found by its hash";
 			return ERR_CORRUPT;
@@ -228,6 +263,18 @@ static enum err resolve_entries(struct zone_set *set, size_t entries, struct res
 	return ERR_OK;
 }
 
+/* Uninitialised. Many views get huge pages if there are some: first touches of small ones would take longer than the checks. */
+static struct zone_view *allocate_views(uint32_t count)
+{
+	size_t bytes = ((size_t)count + 1) * sizeof(struct zone_view);
+	if (bytes < 2 * HUGE_PAGE_BYTES)
+		return malloc(bytes);
+	struct zone_view *view = aligned_alloc(HUGE_PAGE_BYTES, (bytes + HUGE_PAGE_BYTES - 1) & ~(size_t)(HUGE_PAGE_BYTES - 1));
+	if (view)
+		(void)madvise(view, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE); /* the last, partly used one stays small */
+	return view;
+}
+
 static enum err fill(struct zone_set *set, struct resolver *r, const char **why)
 {
 	const struct zone_map *m = (const struct zone_map *)set->map;
@@ -247,7 +294,7 @@ static enum err fill(struct zone_set *set, struct resolver *r, const char **why)
 	enum err err = check_entries(set, entries, &deltas, why);
 	if (err != ERR_OK)
 		return err;
-	set->view = calloc((size_t)set->zone_count + 1, sizeof(struct zone_view));
+	set->view = allocate_views(set->zone_count);
 	set->delta = calloc(deltas + 1, sizeof(*set->delta));
 	if (!set->view || !set->delta) {
 		*why = "out of memory";
