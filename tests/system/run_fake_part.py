@@ -9,6 +9,7 @@ line a message, with the process id); $FAKE_PARTS/<part>.json is its script, rea
   exit       then exit with this code
   heartbeat  role ("udp", "tcp", "xdp") of a thread whose counters it keeps stamping
   silent_after_s   stops stamping then
+  threads    so many more threads, which sleep
   ignore     a list of what it does not react to: "stop", "term"
 """
 import fcntl
@@ -19,6 +20,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 
 MAGIC = 0x4c4b5653
@@ -109,6 +111,8 @@ class Part:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.note({"type": "start", "environment": {k: os.environ.get(k, "") for k in ("NOTIFY_SOCKET", "WATCHDOG_USEC")},
                    "fds": sorted(int(fd) for fd in os.listdir("/proc/self/fd"))})
+        for _ in range(self.script.get("threads", 0)):
+            threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
         while True:
             kind = self.receive()
             self.stamp()

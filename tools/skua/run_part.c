@@ -299,8 +299,8 @@ static void *reap_thread(void *user)
 	return NULL;
 }
 
-/* Releasing a process also clears it out of /proc, which spins for as long as somebody else looks at it there. At our priority
- * that somebody may never get to run (seen: 0.95 s, until the kernel throttled us): a thread of ordinary priority does it. */
+/* Releasing a process also clears it out of /proc, and spins while one of its ending threads is at the same. At our priority that
+ * thread may never get to run (seen: 0.95 s, until the kernel throttled us): a thread of ordinary priority does it. */
 static void reap_later(int pid_fd)
 {
 	pthread_t thread;
