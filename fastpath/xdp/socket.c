@@ -89,12 +89,16 @@ static uint8_t *map_area(size_t bytes, bool *has_huge_pages)
 	return area;
 }
 
-static void fill_all(struct umem *u)
+/* In copy mode a frame that was filled in ends in the RX ring or nowhere, so more than that ring holds would be of no use; a card also
+ * keeps some in its own ring. */
+static void fill(struct umem *u, const struct xdp_socket_options *o, bool zerocopy)
 {
 	uint32_t lost = 0;
 
+	if (!zerocopy)
+		u->rx_most = MIN(u->frame_count, o->ring_size);
 	umem_recycle(u, &lost);
-	ASSERT(u->with_rx == u->frame_count && lost == 0);
+	ASSERT(u->with_rx == u->rx_most && lost == 0);
 }
 
 /* UMEM, rings, fill, bind: once. Returns a negative errno. */
@@ -120,7 +124,7 @@ static int bind_once(struct xdp_socket *s, const struct xdp_socket_options *o, b
 #ifdef SKUA_DEBUG
 	memset(u->owner, UMEM_SPARE, u->frame_count);
 #endif
-	fill_all(u);
+	fill(u, o, zerocopy);
 	result = xsk_socket__create(&s->handle_, o->ifname, o->queue, s->umem_handle_, &u->rx, &u->tx, &config);
 	if (result) {
 		s->handle_ = NULL;

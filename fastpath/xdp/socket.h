@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* socket.h: the AF_XDP socket of one (interface, queue) with a UMEM of its own: making, options, statistics, end.
  *
- * Start      create: memory, UMEM, rings, all frames into the fill ring, *then* bind (a driver that finds an empty fill ring may stop
+ * Start      create: memory, UMEM, rings, frames into the fill ring, *then* bind (a driver that finds an empty fill ring may stop
  *            for good), retried while the queue is still held by a socket that is being torn down. insert: the XSKMAP slot.
  * End        destroy unmaps the rings before it closes the descriptor: a mapped ring keeps the queue busy.
  * Sizes      frames = RX ring + TX ring + the card's own ring (zero-copy), rounded up to huge pages: nothing can run short of a

@@ -30,6 +30,7 @@ struct umem {
 	struct xsk_ring_prod tx, fill;
 	uint8_t *area;                  /* borrowed: frame_count frames */
 	uint32_t frame_count;
+	uint32_t rx_most;               /* with_rx is filled up to this: the fewer frames go round, the more of them are in the CPU's cache */
 	uint32_t with_rx, with_tx, spare_count;
 	uint32_t *spare;                /* owned by who set it up: room for frame_count frame numbers */
 #ifdef SKUA_DEBUG
@@ -40,7 +41,7 @@ struct umem {
 /* Received and to be sent frames: an address in the UMEM and a length, as the rings hold them. */
 struct umem_packet { uint64_t address; uint32_t bytes; };
 
-/* All frames are spare at first. Rings are set up by the caller. */
+/* All frames are spare at first, and may all be filled in (rx_most). Rings are set up by the caller. */
 void umem_init(struct umem *u, uint8_t *area, uint32_t frame_count, uint32_t *spare);
 /* Counts of all owners add up; SKUA_DEBUG: and agree with the owner octets. For tests and assertions between batches. */
 bool umem_is_conserved(const struct umem *u);
@@ -52,8 +53,8 @@ MUST_USE HOT uint32_t umem_receive(struct umem *u, struct umem_packet *out, uint
 MUST_USE HOT uint32_t umem_send(struct umem *u, const struct umem_packet *packets, uint32_t count);
 /* Gives a frame of the batch back unsent. */
 HOT void umem_drop(struct umem *u, uint64_t address);
-/* Moves completed frames to the spare ones and all spare ones to the fill ring. Returns how many were completed.
- * Bounded by frame_count. */
+/* Moves completed frames to the spare ones, and spare ones to the fill ring until with_rx is rx_most: those that were used last
+ * first, for they are warm. Returns how many were completed. Bounded by frame_count. */
 HOT uint32_t umem_recycle(struct umem *u, uint32_t *lost);
 
 /* Descriptors that the kernel has not taken out of the TX ring yet. */

@@ -18,7 +18,7 @@ static void move(struct umem *u, uint32_t frame, enum umem_owner from, enum umem
 void umem_init(struct umem *u, uint8_t *area, uint32_t frame_count, uint32_t *spare)
 {
 	u->area = area;
-	u->frame_count = frame_count;
+	u->frame_count = u->rx_most = frame_count;
 	u->spare = spare;
 	u->with_rx = u->with_tx = 0;
 	/* The lowest frame is taken first. */
@@ -113,7 +113,7 @@ uint32_t umem_recycle(struct umem *u, uint32_t *lost)
 		xsk_ring_cons__release(&u->completion, n);
 		u->with_tx -= completed;
 	}
-	n = u->spare_count;
+	n = MIN(u->spare_count, u->rx_most - u->with_rx);
 	if (n && xsk_ring_prod__reserve(&u->fill, n, &index) == n) {
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t frame = u->spare[--u->spare_count];
