@@ -2,14 +2,14 @@
 UNIT += $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c tests/unit/*/*/*/*_test.c)
 FUZZ += $(wildcard tests/fuzz/*/*_fuzz.c tests/fuzz/*/*/*_fuzz.c)
 
-# tests/tools/: small programs that the system tests use; no part of the library is in them but in zonedump.
-TEST_TOOLS := $(O)/tests/tools/qload $(O)/tests/tools/zonedump
+# tests/tools/: small programs that the system tests use; no part of the library is in them but in the last two.
+TEST_TOOLS := $(O)/tests/tools/qload $(O)/tests/tools/zonedump $(O)/tests/tools/rdata_tool
 .PHONY: test-tools
 test-tools: $(TEST_TOOLS) ## build the small programs that the system tests use
 $(O)/tests/tools/%: tests/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
-# This one shows what the library makes of a master file.
-$(O)/tests/tools/zonedump: $(O)/obj/tests/tools/zonedump.o $(LIBSKUA)
+# These show what the library makes of a master file.
+$(O)/tests/tools/zonedump $(O)/tests/tools/rdata_tool: $(O)/tests/tools/%: $(O)/obj/tests/tools/%.o $(O)/libskua.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)

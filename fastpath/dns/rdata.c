@@ -121,7 +121,7 @@ enum err rdata_from_text(uint16_t type, const struct rdata_token *token, unsigne
 		err = generic_from_text(&s, type);
 	} else {
 		for (unsigned i = 0; err == ERR_OK && i < RR_TYPE_MAX_FIELDS && info->field[i].kind != RDF_END; i++) {
-			if (s.at == count && (info->field[i].flags & RDF_F_OPTIONAL))
+			if (s.at == count && (info->field[i].flags & (RDF_F_OPTIONAL | RDF_F_DASH)) == RDF_F_OPTIONAL)
 				break;
 			err = kinds[info->field[i].kind]->parse(&s, info->field[i].flags);
 		}

@@ -170,9 +170,13 @@ static enum err base64_parse(struct rdata_scan *s, uint8_t flags)
 	size_t octets = 0;
 	enum err err;
 
-	if ((flags & RDF_F_DASH) && rdata_word(s) != NULL && is_dash(rdata_word(s))) {
-		s->at++;
-		return ERR_OK;
+	if (flags & RDF_F_DASH) {
+		if (rdata_word(s) == NULL)
+			return rdata_expected(s, ERR_SYNTAX, "base64, or -");
+		if (is_dash(rdata_word(s))) {
+			s->at++;
+			return ERR_OK;
+		}
 	}
 	err = rdata_scan_base64(s, true, &octets);
 	return err != ERR_OK ? err : not_empty(s, flags, octets, "base64");

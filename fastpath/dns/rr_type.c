@@ -123,7 +123,7 @@
 	ROW(254, "MAILA", F_META | F_OLD, UNKNOWN)                                                 \
 	ROW(255, "ANY", F_META, UNKNOWN)                                                           \
 	ROW(256, "URI", 0, U16, U16, F(RDF_STRING_LONG, 0))                                        \
-	ROW(257, "CAA", 0, U8, F(RDF_TAG, 0), F(RDF_STRING_LONG, RDF_F_OPTIONAL))                  \
+	ROW(257, "CAA", 0, U8, F(RDF_TAG, 0), F(RDF_STRING_LONG, 0))                \
 	ROW(258, "AVC", 0, STRINGS)                                                                \
 	ROW(259, "DOA", 0, U32, U32, U8, STRING, F(RDF_BASE64, RDF_F_OPTIONAL | RDF_F_DASH))       \
 	ROW(260, "AMTRELAY", 0, F(RDF_AMTRELAY, 0))                                                \
