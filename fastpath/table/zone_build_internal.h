@@ -14,9 +14,9 @@
 typedef uint32_t zone_build_ref;
 
 #define ZONE_BUILD_UNIT 4u
-#define ZONE_BUILD_CHUNK_BITS 18u                /* units: chunks of 1 MiB */
+#define ZONE_BUILD_CHUNK_BITS 19u                /* units: chunks of 2 MiB, a huge page each */
 #define ZONE_BUILD_CHUNK_BYTES ((size_t)ZONE_BUILD_UNIT << ZONE_BUILD_CHUNK_BITS)
-#define ZONE_BUILD_FIRST_CHUNK_BYTES 8192u       /* the first one is small: most zones are */
+#define ZONE_BUILD_FIRST_CHUNK_BYTES 8192u       /* the first one is small, as most zones are; each is 8 times as large as the last */
 #define ZONE_BUILD_MAX_CHUNKS (1u << (32 - ZONE_BUILD_CHUNK_BITS))
 
 enum {

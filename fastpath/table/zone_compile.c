@@ -392,14 +392,33 @@ static void write_header(const struct zone_build *b, struct zone_image *image)
 	memcpy(image, &header, offsetof(struct zone_image, nsec3_salt) + plan->nsec3_salt_bytes);
 }
 
-/* Linear probing. Returns the distance from the home slot, plus 1. */
-static uint32_t slot_add(struct zone_slot *slots, uint32_t mask, const struct zone_build_node *node)
+/* Fills the slots by linear probing, each some nodes after it was prefetched: they are all over the place. */
+#define SLOT_DELAY 16u
+struct slot_writer {
+	struct zone_slot *slots;
+	uint32_t mask, count, max_probe;
+	const struct zone_build_node *pending[SLOT_DELAY];
+};
+static void slot_put(struct slot_writer *w, const struct zone_build_node *node)
 {
-	uint32_t at = node->hash_low & mask, probes = 1;
-	for (; slots[at].node != 0; probes++)
-		at = (at + 1) & mask;
-	slots[at] = (struct zone_slot){ .tag = node->hash_high, .node = node->image };
-	return probes;
+	uint32_t at = node->hash_low & w->mask, probes = 1;
+	for (; w->slots[at].node != 0; probes++)
+		at = (at + 1) & w->mask;
+	w->slots[at] = (struct zone_slot){ .tag = node->hash_high, .node = node->image };
+	w->max_probe = MAX(w->max_probe, probes);
+}
+static void slot_later(struct slot_writer *w, const struct zone_build_node *node)
+{
+	uint32_t turn = w->count++ % SLOT_DELAY;
+	if (w->count > SLOT_DELAY)
+		slot_put(w, w->pending[turn]);
+	__builtin_prefetch(&w->slots[node->hash_low & w->mask], 1);
+	w->pending[turn] = node;
+}
+static void slots_finish(struct slot_writer *w)
+{
+	for (uint32_t i = 0; i < MIN(w->count, SLOT_DELAY); i++)
+		slot_put(w, w->pending[i]);
 }
 
 enum err zone_compile(struct zone_build *b, void *out, size_t size_bytes)
@@ -416,21 +435,21 @@ enum err zone_compile(struct zone_build *b, void *out, size_t size_bytes)
 		return err;
 	}
 	struct zone_image *image = out;
-	struct zone_slot *slots = (struct zone_slot *)((uint8_t *)out + (size_t)b->plan.slots * ZONE_REF_UNIT);
+	struct slot_writer w = { .slots = (struct zone_slot *)((uint8_t *)out + (size_t)b->plan.slots * ZONE_REF_UNIT),
+				 .mask = b->plan.slot_count - 1 };
 	struct pass p = { .b = b, .block = block, .out = out };
-	uint32_t max_probe = 0;
 	pass_start(&p, (size_t)b->plan.nodes * ZONE_REF_UNIT);
 	for (struct zone_build_node *node; (node = next_node(&p));) {
 		bool fits = put_node(&p, node);
 		ASSERT(fits);
-		uint32_t probes = slot_add(slots, b->plan.slot_count - 1, node);
-		max_probe = MAX(max_probe, probes);
+		slot_later(&w, node);
 	}
+	slots_finish(&w);
 	bool fits = put_tail(&p);
 	ASSERT(fits);
 	ASSERT(zone_pad(p.at + b->plan.order_count * sizeof(zone_ref)) + b->plan.nsec3_count * sizeof(struct zone_nsec3) == size_bytes);
 	write_header(b, image);
-	image->max_probe = max_probe;
+	image->max_probe = w.max_probe;
 	free(block);
 	return ERR_OK;
 }
