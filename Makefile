@@ -82,7 +82,7 @@ $(O)/tests/unit/%: $(O)/obj/tests/unit/%.o $(UNIT_LIB) $(LIBSKUA)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcriterion
 
-$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(LIBSKUA)
+$(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(UNIT_LIB) $(LIBSKUA)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 

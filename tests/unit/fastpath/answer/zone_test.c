@@ -85,11 +85,11 @@ static const struct test_case cases[] = {
 	{ "a wildcard CNAME to nowhere", { .name = "q.wnx.example.", .type = RR_A },
 	  "NXDOMAIN aa | q.wnx.example. 300 CNAME nothere.example. | " SOA " |" },
 	{ "a referral with glue", { .name = "a.b.deleg.example.", .type = RR_A },
-	  "NOERROR | | deleg.example. 300 NS ns1.example.; deleg.example. 300 NS ns.deleg.example. | ns1.example. 300 A 192.0.2.1; "
-	  "ns1.example. 300 AAAA 2001:db8::1; ns.deleg.example. 300 A 192.0.2.20; ns.deleg.example. 300 AAAA 2001:db8::20" },
+	  "NOERROR | | deleg.example. 300 NS ns.deleg.example.; deleg.example. 300 NS ns1.example. | ns.deleg.example. 300 A 192.0.2.20; "
+	  "ns.deleg.example. 300 AAAA 2001:db8::20; ns1.example. 300 A 192.0.2.1; ns1.example. 300 AAAA 2001:db8::1" },
 	{ "occluded data is not seen", { .name = "occ.deleg.example.", .type = RR_TXT },
-	  "NOERROR | | deleg.example. 300 NS ns1.example.; deleg.example. 300 NS ns.deleg.example. | ns1.example. 300 A 192.0.2.1; "
-	  "ns1.example. 300 AAAA 2001:db8::1; ns.deleg.example. 300 A 192.0.2.20; ns.deleg.example. 300 AAAA 2001:db8::20" },
+	  "NOERROR | | deleg.example. 300 NS ns.deleg.example.; deleg.example. 300 NS ns1.example. | ns.deleg.example. 300 A 192.0.2.20; "
+	  "ns.deleg.example. 300 AAAA 2001:db8::20; ns1.example. 300 A 192.0.2.1; ns1.example. 300 AAAA 2001:db8::1" },
 	{ "DS of an unsigned cut is NODATA from the parent", { .name = "deleg.example.", .type = RR_DS }, "NOERROR aa | | " SOA " |" },
 	{ "DS comes from the parent though the child is ours", { .name = "sec.example.", .type = RR_DS },
 	  "NOERROR aa | sec.example. 300 DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000 | |" },
