@@ -4,25 +4,35 @@
 #pragma once
 #include <linux/types.h>
 
-#define STEER_MAX_QUEUES 256            /* slots of the XSKMAP */
-#define STEER_MAX_ADDRESSES 1024        /* per address family */
+#define STEER_MAX_QUEUES 256	 /* slots of the XSKMAP */
+#define STEER_MAX_ADDRESSES 1024 /* per address family */
 
 /* Map names; user space also pins the maps under these names. */
-#define STEER_MAP_XSKS "xsks"           /* XSKMAP: receive queue -> AF_XDP socket; an empty slot means the kernel path */
+#define STEER_MAP_XSKS "xsks" /* XSKMAP: receive queue -> AF_XDP socket; an empty slot means the kernel path */
 #define STEER_MAP_ADDRESSES4 "addresses4"
 #define STEER_MAP_ADDRESSES6 "addresses6"
 #define STEER_MAP_SETTINGS "settings"
 #define STEER_MAP_COUNTERS "counters"
 
-struct steer_key4 { __u32 address; __u16 port; __u16 zero; };
-struct steer_key6 { __u32 address[4]; __u16 port; __u16 zero; };
+struct steer_key4 {
+	__u32 address;
+	__u16 port;
+	__u16 zero;
+};
+struct steer_key6 {
+	__u32 address[4];
+	__u16 port;
+	__u16 zero;
+};
 /* Values of the two address maps. For each listed port there is also an entry with an all-zero address: looked up only when
  * the address was not found, to count other_address and other_port apart. */
 enum { STEER_LISTED = 1, STEER_PORT_ONLY = 2 };
 
 /* The only element of the settings map. */
-struct steer_settings { __u32 flags; };
-enum { STEER_F_ON = 1 };                /* off: every packet goes to the kernel */
+struct steer_settings {
+	__u32 flags;
+};
+enum { STEER_F_ON = 1 }; /* off: every packet goes to the kernel */
 
 /* X(enum, name in JSON, help): what became of each packet. Everything but TAKEN went to the kernel. */
 #define STEER_COUNTERS(X) \
@@ -46,5 +56,5 @@ enum steer_counter {
 #define X(e, name, help) STEER_##e,
 	STEER_COUNTERS(X)
 #undef X
-	STEER_COUNTER_COUNT_
+		STEER_COUNTER_COUNT_
 };

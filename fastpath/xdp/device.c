@@ -50,8 +50,8 @@ static void request_add(struct request *r, uint16_t type, const void *data, uint
 }
 
 /* One request, one answer: copies the attribute `want` (of at most bytes octets) of the first message. */
-static bool genl_ask(int fd, uint16_t family, uint8_t command, uint16_t add_type, const void *add, uint16_t add_bytes, uint16_t want,
-		     void *out, size_t out_bytes)
+static bool genl_ask(int fd, uint16_t family, uint8_t command, uint16_t add_type, const void *add, uint16_t add_bytes,
+		     uint16_t want, void *out, size_t out_bytes)
 {
 	struct request r = { .nl = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = family, .nlmsg_flags = NLM_F_REQUEST },
 			     .ge = { .cmd = command, .version = 1 } };
@@ -90,10 +90,10 @@ static bool query_features(uint32_t ifindex, uint64_t *features)
 	if (fd < 0)
 		return false;
 	ok = setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
-	     genl_ask(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY, sizeof(NETDEV_FAMILY), CTRL_ATTR_FAMILY_ID,
-		      &family, sizeof(family)) &&
-	     genl_ask(fd, family, NETDEV_DEV_GET, NETDEV_ATTR_IFINDEX, &ifindex, sizeof(ifindex), NETDEV_ATTR_XDP_FEATURES, features,
-		      sizeof(*features));
+	     genl_ask(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY, sizeof(NETDEV_FAMILY),
+		      CTRL_ATTR_FAMILY_ID, &family, sizeof(family)) &&
+	     genl_ask(fd, family, NETDEV_DEV_GET, NETDEV_ATTR_IFINDEX, &ifindex, sizeof(ifindex), NETDEV_ATTR_XDP_FEATURES,
+		      features, sizeof(*features));
 	close(fd);
 	return ok;
 }
@@ -121,7 +121,8 @@ static void query_ethtool(struct device *d, int fd, const char *ifname)
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 	struct ethtool_ringparam ring = { .cmd = ETHTOOL_GRINGPARAM };
 	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
-	alignas(struct ethtool_gfeatures) char buffer[sizeof(struct ethtool_gfeatures) + 4 * sizeof(struct ethtool_get_features_block)] = { 0 };
+	alignas(struct ethtool_gfeatures) char
+		buffer[sizeof(struct ethtool_gfeatures) + 4 * sizeof(struct ethtool_get_features_block)] = { 0 };
 	struct ethtool_gfeatures *features = (struct ethtool_gfeatures *)buffer;
 
 	d->queues = 1;
@@ -131,17 +132,15 @@ static void query_ethtool(struct device *d, int fd, const char *ifname)
 		d->rx_ring = ring.rx_pending;
 	if (ethtool(fd, ifname, &driver))
 		snprintf(d->driver, sizeof(d->driver), "%.*s", DEVICE_DRIVER_BYTES - 1, driver.driver);
-	/* NETIF_F_HW_VLAN_CTAG_RX is bit 8 of every kernel's first block (linux/netdev_features.h). veth has no wire to take tags from. */
+	/* NETIF_F_HW_VLAN_CTAG_RX is bit 8 of every kernel's first block (linux/netdev_features.h). veth has no wire to take
+	 * tags from. */
 	features->cmd = ETHTOOL_GFEATURES;
 	features->size = 4;
 	if (ethtool(fd, ifname, features) && strcmp(d->driver, "veth") != 0)
 		d->strips_vlan = features->features[0].active & 1u << 8;
 }
 
-int device_socket(void)
-{
-	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-}
+int device_socket(void) { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); }
 
 enum err device_query(struct device *out, const char *ifname)
 {
@@ -172,7 +171,8 @@ bool device_is_running(int fd, const char *ifname)
 {
 	struct ifreq ifr = { .ifr_flags = 0 };
 
-	return device_ioctl(fd, ifname, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	return device_ioctl(fd, ifname, SIOCGIFFLAGS, &ifr) == 0 &&
+	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 bool device_can_zerocopy(const struct device *d, const char **reason)

@@ -10,13 +10,13 @@ enum { DEVICE_XDP_BASIC = 1, DEVICE_XDP_REDIRECT = 2, DEVICE_XDP_ZEROCOPY = 8 };
 
 struct device {
 	uint32_t ifindex;
-	uint32_t queues;                    /* receive queues in use: one AF_XDP socket each */
-	uint32_t rx_ring;                   /* descriptors of the card's receive ring; 0: unknown */
-	int numa_node;                      /* -1: unknown */
-	char driver[DEVICE_DRIVER_BYTES];   /* empty: unknown */
-	bool has_features;                  /* false: a kernel before 6.3 */
-	uint64_t features;                  /* DEVICE_XDP_ */
-	bool strips_vlan;                   /* receive VLAN offload is on: tags do not reach XDP */
+	uint32_t queues;		  /* receive queues in use: one AF_XDP socket each */
+	uint32_t rx_ring;		  /* descriptors of the card's receive ring; 0: unknown */
+	int numa_node;			  /* -1: unknown */
+	char driver[DEVICE_DRIVER_BYTES]; /* empty: unknown */
+	bool has_features;		  /* false: a kernel before 6.3 */
+	uint64_t features;		  /* DEVICE_XDP_ */
+	bool strips_vlan;		  /* receive VLAN offload is on: tags do not reach XDP */
 };
 
 /* ERR_NOTFOUND: no such interface. What the driver does not tell is left at its neutral value. */

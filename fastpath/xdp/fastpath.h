@@ -20,19 +20,19 @@ struct zones {
 	size_t segment_count;
 	struct snapshot_holder holder;
 	struct settings settings;
-	uint64_t generation;            /* of the published set; 0: none yet */
+	uint64_t generation; /* of the published set; 0: none yet */
 	uint32_t zone_count;
 };
 
 struct fastpath {
 	int link;
-	struct config *config;          /* owned */
-	struct counters *counters;      /* owned */
+	struct config *config;	   /* owned */
+	struct counters *counters; /* owned */
 	struct zones zones;
 	struct queues queues;
-	int control_listen_fd;          /* owned; -1: none */
+	int control_listen_fd;		/* owned; -1: none */
 	struct control_server *control; /* owned */
-	bool is_started;                /* GO was obeyed */
+	bool is_started;		/* GO was obeyed */
 	bool is_stopping;
 	enum link_exit exit_code;
 	uint64_t started_ns;
@@ -58,7 +58,8 @@ MUST_USE enum err zones_start_empty(struct zones *z);
 /* status.c: ends with a NULL name; user is the struct fastpath. */
 extern const struct control_verb status_verbs[];
 
-/* privileges.c: another uid if the user exists and we are root, no capabilities, no new ones, not dumpable, dies with its parent. Call
+/* privileges.c: another uid if the user exists and we are root, no capabilities, no new ones, not dumpable, dies with its
+ * parent. Call
  * with sockets made and before threads are. */
 MUST_USE enum err privileges_drop(const char *user);
 /* seccomp.c: for all threads, once they run. */

@@ -11,7 +11,7 @@
 #include "answer/answer.h"
 #include "base/base.h"
 
-#define FRAME_MIN_BYTES 60u             /* Ethernet without FCS; shorter replies are padded with zeros */
+#define FRAME_MIN_BYTES 60u /* Ethernet without FCS; shorter replies are padded with zeros */
 #define FRAME_ETH_BYTES 14u
 #define FRAME_VLAN_BYTES 4u
 #define FRAME_IPV4_BYTES 20u
@@ -21,26 +21,27 @@
 
 enum frame_verdict {
 	FRAME_OK,
-	FRAME_SHORT,            /* ends before its headers do */
-	FRAME_NOT_IP,           /* another protocol, or more than one VLAN tag */
-	FRAME_NOT_PLAIN,        /* IPv4 options, a fragment, IPv6 extension headers, not UDP */
-	FRAME_LENGTH,           /* IP, UDP and frame length disagree, or there is no room for a DNS header */
-	FRAME_PORT_ZERO,        /* the source port is 0: nobody to answer */
+	FRAME_SHORT,	 /* ends before its headers do */
+	FRAME_NOT_IP,	 /* another protocol, or more than one VLAN tag */
+	FRAME_NOT_PLAIN, /* IPv4 options, a fragment, IPv6 extension headers, not UDP */
+	FRAME_LENGTH,	 /* IP, UDP and frame length disagree, or there is no room for a DNS header */
+	FRAME_PORT_ZERO, /* the source port is 0: nobody to answer */
 	FRAME_IP_CHECKSUM,
-	FRAME_UDP_CHECKSUM,     /* only if asked to verify */
+	FRAME_UDP_CHECKSUM, /* only if asked to verify */
 };
 
 struct frame {
-	uint16_t l3;            /* offset of the IP header: 14, or 18 behind a VLAN tag */
-	uint16_t dns;           /* offset of the DNS message */
-	uint16_t dns_bytes;     /* of the query, from the UDP header: padding is not counted */
-	uint8_t family;         /* 4 or 6 */
+	uint16_t l3;	    /* offset of the IP header: 14, or 18 behind a VLAN tag */
+	uint16_t dns;	    /* offset of the DNS message */
+	uint16_t dns_bytes; /* of the query, from the UDP header: padding is not counted */
+	uint8_t family;	    /* 4 or 6 */
 };
 
 /* Checks data[0..bytes) and fills *out and the sender's address, port, family in *client; both untouched unless FRAME_OK. */
 MUST_USE HOT enum frame_verdict frame_parse(struct frame *out, struct answer_client *client, const uint8_t *data, size_t bytes,
 					    bool verify_udp_checksum);
-/* Turns the headers of data round for a DNS message of dns_bytes at data + f->dns. Returns the frame's length, at least FRAME_MIN_BYTES:
+/* Turns the headers of data round for a DNS message of dns_bytes at data + f->dns. Returns the frame's length, at least
+ * FRAME_MIN_BYTES:
  * data must have room for that. */
 MUST_USE HOT size_t frame_reply(const struct frame *f, uint8_t *data, size_t dns_bytes);
 

@@ -12,9 +12,24 @@ enum { IPV4_TOTAL = 2, IPV4_FRAGMENT = 6, IPV4_PROTOCOL = 9, IPV4_SOURCE = 12, I
 enum { IPV6_PAYLOAD = 4, IPV6_NEXT = 6, IPV6_SOURCE = 8, IPV6_DESTINATION = 24 };
 enum { UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 
-ALWAYS_INLINE uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
-ALWAYS_INLINE uint32_t load32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-ALWAYS_INLINE uint64_t load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+ALWAYS_INLINE uint16_t load16(const uint8_t *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
+ALWAYS_INLINE uint32_t load32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+ALWAYS_INLINE uint64_t load64(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return v;
+}
 ALWAYS_INLINE void store16(uint8_t *p, uint16_t v) { memcpy(p, &v, 2); }
 ALWAYS_INLINE void store32(uint8_t *p, uint32_t v) { memcpy(p, &v, 4); }
 ALWAYS_INLINE void store64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
@@ -49,7 +64,7 @@ ALWAYS_INLINE uint64_t sum_bytes(const uint8_t *p, size_t bytes)
 ALWAYS_INLINE uint16_t fold(uint64_t sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);     /* 33 bits before, 18 after */
+	sum = (sum & 0xffff) + (sum >> 16); /* 33 bits before, 18 after */
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t)sum;
@@ -87,7 +102,8 @@ static enum frame_verdict parse_udp(struct frame *out, struct answer_client *cli
 	return FRAME_OK;
 }
 
-static enum frame_verdict parse_ipv4(struct frame *out, struct answer_client *client, size_t l3, const uint8_t *data, size_t bytes, bool verify)
+static enum frame_verdict parse_ipv4(struct frame *out, struct answer_client *client, size_t l3, const uint8_t *data,
+				     size_t bytes, bool verify)
 {
 	struct frame f = { .l3 = (uint16_t)l3, .dns = (uint16_t)(l3 + FRAME_IPV4_BYTES + FRAME_UDP_BYTES), .family = 4 };
 	const uint8_t *ip = data + l3;
@@ -97,7 +113,8 @@ static enum frame_verdict parse_ipv4(struct frame *out, struct answer_client *cl
 
 	if (bytes < f.dns)
 		return FRAME_SHORT;
-	if (ip[0] != IPV4_VERSION_IHL || ip[IPV4_PROTOCOL] != IP_PROTOCOL_UDP || load_be16(ip + IPV4_FRAGMENT) & ~(unsigned)IPV4_DF)
+	if (ip[0] != IPV4_VERSION_IHL || ip[IPV4_PROTOCOL] != IP_PROTOCOL_UDP ||
+	    load_be16(ip + IPV4_FRAGMENT) & ~(unsigned)IPV4_DF)
 		return FRAME_NOT_PLAIN;
 	total = load_be16(ip + IPV4_TOTAL);
 	if (total < FRAME_IPV4_BYTES || total > bytes - l3)
@@ -116,7 +133,8 @@ static enum frame_verdict parse_ipv4(struct frame *out, struct answer_client *cl
 	return FRAME_OK;
 }
 
-static enum frame_verdict parse_ipv6(struct frame *out, struct answer_client *client, size_t l3, const uint8_t *data, size_t bytes, bool verify)
+static enum frame_verdict parse_ipv6(struct frame *out, struct answer_client *client, size_t l3, const uint8_t *data,
+				     size_t bytes, bool verify)
 {
 	struct frame f = { .l3 = (uint16_t)l3, .dns = (uint16_t)(l3 + FRAME_IPV6_BYTES + FRAME_UDP_BYTES), .family = 6 };
 	const uint8_t *ip = data + l3;
@@ -139,7 +157,8 @@ static enum frame_verdict parse_ipv6(struct frame *out, struct answer_client *cl
 	return FRAME_OK;
 }
 
-enum frame_verdict frame_parse(struct frame *out, struct answer_client *client, const uint8_t *data, size_t bytes, bool verify_udp_checksum)
+enum frame_verdict frame_parse(struct frame *out, struct answer_client *client, const uint8_t *data, size_t bytes,
+			       bool verify_udp_checksum)
 {
 	size_t l3 = FRAME_ETH_BYTES;
 	uint16_t type;
@@ -163,7 +182,8 @@ ALWAYS_INLINE uint64_t reply_ipv4(uint8_t *ip, size_t total)
 {
 	uint32_t source = load32(ip + IPV4_SOURCE), destination = load32(ip + IPV4_DESTINATION);
 	uint64_t addresses = (uint64_t)source + destination;
-	uint64_t sum = addresses + word(IPV4_VERSION_IHL << 8) + word((uint16_t)total) + word(IPV4_DF) + word(REPLY_TTL << 8 | IP_PROTOCOL_UDP);
+	uint64_t sum = addresses + word(IPV4_VERSION_IHL << 8) + word((uint16_t)total) + word(IPV4_DF) +
+		       word(REPLY_TTL << 8 | IP_PROTOCOL_UDP);
 
 	store32(ip, word(IPV4_VERSION_IHL << 8) | word((uint16_t)total) << 16);
 	store32(ip + 4, word(IPV4_DF) << 16);

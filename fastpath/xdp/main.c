@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #define CHECK_NS 1000000000u
-#define UNPARK_MS 5                     /* how often a parked queue's heartbeat is looked at */
+#define UNPARK_MS 5 /* how often a parked queue's heartbeat is looked at */
 
 enum { POLL_LINK, POLL_SIGNAL, POLL_CONTROL, POLL_COUNT_ };
 
-static struct fastpath fastpath;        /* one per process; too large for a stack */
+static struct fastpath fastpath; /* one per process; too large for a stack */
 
 /* All threads inherit the mask: signals come through the descriptor only. */
 static int block_signals(void)

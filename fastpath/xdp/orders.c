@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define SEND_WAIT_MS 1000
-#define RECEIVE_BATCH 64                /* messages before the rest of the loop gets its turn */
+#define RECEIVE_BATCH 64 /* messages before the rest of the loop gets its turn */
 
 bool orders_send(struct fastpath *f, enum link_type type, uint64_t generation, uint32_t a, const char *text)
 {
@@ -59,7 +59,8 @@ static bool take_config(struct fastpath *f, struct link_msg *m, int fd)
 	if (err)
 		return fail(f, LINK_EXIT_CONFIG, "the configuration has errors");
 	for (size_t i = 0; i < f->config->log.level_count; i++)
-		log_set_level((enum log_subsystem)f->config->log.level[i].subsystem, (enum log_level)f->config->log.level[i].level);
+		log_set_level((enum log_subsystem)f->config->log.level[i].subsystem,
+			      (enum log_level)f->config->log.level[i].level);
 	if (f->config->xdp.reply == REPLY_ROUTE)
 		log_write(M_XDP_REPLY_ROUTE, "xdp.reply: route is not available: replies swap addresses");
 	return true;
@@ -78,7 +79,8 @@ static bool take_counters(struct fastpath *f, int fd)
 
 static bool take_interface(struct fastpath *f, const struct link_msg *m, int fd)
 {
-	if (!f->is_started && m->b <= XDP_MODE_SKB && queues_add(&f->queues, m->text, m->a, (enum config_xdp_mode)m->b, fd) == ERR_OK)
+	if (!f->is_started && m->b <= XDP_MODE_SKB &&
+	    queues_add(&f->queues, m->text, m->a, (enum config_xdp_mode)m->b, fd) == ERR_OK)
 		return true;
 	close(fd);
 	return fail(f, LINK_EXIT_FAILURE, "an interface came too late, or one too many");
@@ -107,8 +109,8 @@ static bool go(struct fastpath *f)
 	f->is_started = true;
 	if (f->zones.generation)
 		queues_insert(&f->queues);
-	log_write(M_XDP_SERVING, "serving %zu queues of %zu interfaces, ready after %llu ms", f->queues.count, f->queues.interface_count,
-		  (unsigned long long)(clock_mono_ns() - f->started_ns) / 1000000);
+	log_write(M_XDP_SERVING, "serving %zu queues of %zu interfaces, ready after %llu ms", f->queues.count,
+		  f->queues.interface_count, (unsigned long long)(clock_mono_ns() - f->started_ns) / 1000000);
 	if (!orders_send(f, LINK_READY, 0, 0, ""))
 		return false;
 	return f->zones.generation ? orders_send(f, LINK_LIVE, f->zones.generation, LINK_PART_FASTPATH, "") : true;
@@ -127,10 +129,8 @@ static bool take_map(struct fastpath *f, const struct link_msg *m, int fd)
 static bool obey(struct fastpath *f, struct link_msg *m, int fd)
 {
 	switch (m->type) {
-	case LINK_CONFIG:
-		return take_config(f, m, fd);
-	case LINK_COUNTERS:
-		return take_counters(f, fd);
+	case LINK_CONFIG: return take_config(f, m, fd);
+	case LINK_COUNTERS: return take_counters(f, fd);
 	case LINK_SETTINGS:
 		return zones_settings(&f->zones, fd) == ERR_OK || fail(f, LINK_EXIT_FAILURE, "the settings failed their checks");
 	case LINK_CONTROL:
@@ -138,25 +138,15 @@ static bool obey(struct fastpath *f, struct link_msg *m, int fd)
 			break;
 		f->control_listen_fd = fd;
 		return true;
-	case LINK_XSKMAP:
-		return take_interface(f, m, fd);
+	case LINK_XSKMAP: return take_interface(f, m, fd);
 	case LINK_SEGMENT:
 		return zones_segment(&f->zones, m->a, fd) == ERR_OK || fail(f, LINK_EXIT_FAILURE, "a segment failed its checks");
-	case LINK_SEGMENT_DROP:
-		zones_segment_drop(&f->zones, m->a);
-		return true;
-	case LINK_MAP:
-		return take_map(f, m, fd);
-	case LINK_GO:
-		return go(f);
-	case LINK_PARKED:
-		queues_parked(&f->queues, m->a, m->b);
-		return true;
-	case LINK_STOP:
-		f->exit_code = LINK_EXIT_OK;
-		return false;
-	default:
-		break;
+	case LINK_SEGMENT_DROP: zones_segment_drop(&f->zones, m->a); return true;
+	case LINK_MAP: return take_map(f, m, fd);
+	case LINK_GO: return go(f);
+	case LINK_PARKED: queues_parked(&f->queues, m->a, m->b); return true;
+	case LINK_STOP: f->exit_code = LINK_EXIT_OK; return false;
+	default: break;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -30,7 +30,8 @@ static enum err switch_user(const char *user)
 		log_write(M_XDP_PRIVILEGES, "there is no user %s: staying root, without capabilities", user);
 		return ERR_OK;
 	}
-	if (setgroups(0, NULL) != 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) != 0 || setresuid(p->pw_uid, p->pw_uid, p->pw_uid) != 0)
+	if (setgroups(0, NULL) != 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) != 0 ||
+	    setresuid(p->pw_uid, p->pw_uid, p->pw_uid) != 0)
 		return failed("cannot become the user of the fastpath");
 	return ERR_OK;
 }

@@ -58,29 +58,24 @@ const char *program_errno_hint(int errno_value)
 {
 	switch (errno_value) {
 	case EPERM:
-	case EACCES:
-		return "needs CAP_BPF and CAP_NET_ADMIN: run as root or with these capabilities";
-	case EOPNOTSUPP:
-		return "the driver has no XDP: set xdp.mode to skb (slow), or leave the interface out of xdp.interfaces";
-	case ERANGE:
-		return "the MTU is too large for XDP: ip link set dev IF mtu 1500";
+	case EACCES: return "needs CAP_BPF and CAP_NET_ADMIN: run as root or with these capabilities";
+	case EOPNOTSUPP: return "the driver has no XDP: set xdp.mode to skb (slow), or leave the interface out of xdp.interfaces";
+	case ERANGE: return "the MTU is too large for XDP: ip link set dev IF mtu 1500";
 	case EINVAL:
 		return "the driver refuses its present settings: lower the MTU to 1500, switch off LRO and header split "
 		       "(ethtool -K IF lro off), use fewer combined queues (ethtool -L IF combined N)";
 	case EBUSY:
 	case EEXIST:
-		return "another XDP program is attached: see `ip link show dev IF`, remove it with `ip link set dev IF xdp off` or by "
+		return "another XDP program is attached: see `ip link show dev IF`, remove it with `ip link set dev IF xdp off` "
+		       "or by "
 		       "ending the program that owns it";
 	case ENOMEM:
-		return "too little memory for the driver's XDP queues: use smaller rings (ethtool -G IF) or fewer queues (ethtool -L IF)";
-	case ENODEV:
-		return "the interface has gone";
-	case ENOSYS:
-		return "the kernel has no bpf system call, or a filter forbids it";
-	case E2BIG:
-		return "the kernel is older than this program: 6.1 or newer is needed";
-	default:
-		return "see `dmesg` for the driver's own message";
+		return "too little memory for the driver's XDP queues: use smaller rings (ethtool -G IF) or fewer queues "
+		       "(ethtool -L IF)";
+	case ENODEV: return "the interface has gone";
+	case ENOSYS: return "the kernel has no bpf system call, or a filter forbids it";
+	case E2BIG: return "the kernel is older than this program: 6.1 or newer is needed";
+	default: return "see `dmesg` for the driver's own message";
 	}
 }
 
@@ -124,7 +119,8 @@ enum err xdp_program_pin_dir(const char *pin_dir)
 	if (!err && !is_bpffs(mount_at)) {
 		if (mount("bpf", mount_at, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") != 0) {
 			err = err_from_errno(errno);
-			log_write(M_XDP_PIN_FAILED, "cannot mount a bpffs at %s: %s; mount one yourself (mount -t bpf bpf %s) or set xdp.pin-dir",
+			log_write(M_XDP_PIN_FAILED,
+				  "cannot mount a bpffs at %s: %s; mount one yourself (mount -t bpf bpf %s) or set xdp.pin-dir",
 				  mount_at, strerror(errno), mount_at);
 			return err;
 		}
@@ -227,7 +223,8 @@ static bool get_attached(struct xdp_program *p)
 	p->program_fd = get_pinned(p, PIN_PROGRAM);
 	if (p->link_fd < 0 || p->program_fd < 0)
 		goto none;
-	if (bpf_obj_get_info_by_fd(p->link_fd, &link, &link_bytes) || link.type != BPF_LINK_TYPE_XDP || link.xdp.ifindex != p->info.ifindex)
+	if (bpf_obj_get_info_by_fd(p->link_fd, &link, &link_bytes) || link.type != BPF_LINK_TYPE_XDP ||
+	    link.xdp.ifindex != p->info.ifindex)
 		goto none;
 	if (bpf_obj_get_info_by_fd(p->program_fd, &program, &program_bytes) || program.id != link.prog_id)
 		goto none;
@@ -260,11 +257,13 @@ static bool same_layout(int fd, const struct bpf_map *map)
 	struct bpf_map_info info = { 0 };
 	uint32_t bytes = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(fd, &info, &bytes) == 0 && info.type == bpf_map__type(map) && info.key_size == bpf_map__key_size(map) &&
-	       info.value_size == bpf_map__value_size(map) && info.max_entries == bpf_map__max_entries(map);
+	return bpf_obj_get_info_by_fd(fd, &info, &bytes) == 0 && info.type == bpf_map__type(map) &&
+	       info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
+	       info.max_entries == bpf_map__max_entries(map);
 }
 
-/* Loads the program, with the handle's maps where they fit, and gives the handle those that were made. *same_maps: none was made. */
+/* Loads the program, with the handle's maps where they fit, and gives the handle those that were made. *same_maps: none was
+ * made. */
 static enum err load(struct xdp_program *p, struct steer **out, bool *same_maps)
 {
 	struct steer *s = steer__open();
@@ -296,7 +295,8 @@ static enum err load(struct xdp_program *p, struct steer **out, bool *same_maps)
 	return ERR_OK;
 failed:
 	saved = errno;
-	log_write(M_XDP_LOAD_FAILED, "%s: cannot load the XDP program: %s; %s", p->info.ifname, strerror(saved), program_errno_hint(saved));
+	log_write(M_XDP_LOAD_FAILED, "%s: cannot load the XDP program: %s; %s", p->info.ifname, strerror(saved),
+		  program_errno_hint(saved));
 	if (s)
 		steer__destroy(s);
 	return err_from_errno(saved);
@@ -325,9 +325,9 @@ static enum err attach(struct xdp_program *p, int program_fd, bool skb)
 	}
 	saved = errno;
 	ask_why(p, program_fd, mode);
-	log_write(M_XDP_ATTACH_FAILED, "%s: cannot attach the XDP program in %s mode: %s%s%s%s; %s", p->info.ifname, skb ? "skb" : "driver",
-		  strerror(saved), kernel_words[0] ? " (the kernel says: " : "", kernel_words, kernel_words[0] ? ")" : "",
-		  program_errno_hint(saved));
+	log_write(M_XDP_ATTACH_FAILED, "%s: cannot attach the XDP program in %s mode: %s%s%s%s; %s", p->info.ifname,
+		  skb ? "skb" : "driver", strerror(saved), kernel_words[0] ? " (the kernel says: " : "", kernel_words,
+		  kernel_words[0] ? ")" : "", program_errno_hint(saved));
 	return saved == EEXIST ? ERR_BUSY : err_from_errno(saved);
 }
 
@@ -378,7 +378,8 @@ static enum err update(struct xdp_program *p, int program_fd, bool same_maps)
 	}
 	if (bpf_link_update(p->link_fd, program_fd, NULL)) {
 		err = err_from_errno(errno);
-		log_write(M_XDP_ATTACH_FAILED, "%s: cannot replace the XDP program: %s; the old one stays", p->info.ifname, strerror(errno));
+		log_write(M_XDP_ATTACH_FAILED, "%s: cannot replace the XDP program: %s; the old one stays", p->info.ifname,
+			  strerror(errno));
 		return err;
 	}
 	p->info.origin = XDP_PROGRAM_UPDATED;
@@ -396,14 +397,17 @@ static void log_opened(const struct xdp_program *p)
 		log_write(M_XDP_ATTACHED, "%s: XDP program %u attached in %s mode", i->ifname, i->program_id, mode);
 		break;
 	case XDP_PROGRAM_ADOPTED:
-		log_write(M_XDP_ADOPTED, "%s: XDP program %u found pinned in %s and kept, in %s mode", i->ifname, i->program_id, p->dir, mode);
+		log_write(M_XDP_ADOPTED, "%s: XDP program %u found pinned in %s and kept, in %s mode", i->ifname, i->program_id,
+			  p->dir, mode);
 		break;
 	case XDP_PROGRAM_UPDATED:
-		log_write(M_XDP_UPDATED, "%s: XDP program replaced by another version, now %u, in %s mode", i->ifname, i->program_id, mode);
+		log_write(M_XDP_UPDATED, "%s: XDP program replaced by another version, now %u, in %s mode", i->ifname,
+			  i->program_id, mode);
 		break;
 	}
 	if (i->is_skb)
-		log_write(M_XDP_SKB_MODE, "%s: generic (skb) mode copies every packet twice and gains little over sockets", i->ifname);
+		log_write(M_XDP_SKB_MODE, "%s: generic (skb) mode copies every packet twice and gains little over sockets",
+			  i->ifname);
 }
 
 enum err xdp_program_open(struct xdp_program **out, const char *ifname, const char *pin_dir, enum config_xdp_mode mode)
@@ -497,15 +501,9 @@ enum err xdp_program_detach(struct xdp_program *take)
 	return err;
 }
 
-void xdp_program_info(const struct xdp_program *p, struct xdp_program_info *out)
-{
-	*out = p->info;
-}
+void xdp_program_info(const struct xdp_program *p, struct xdp_program_info *out) { *out = p->info; }
 
-int xdp_program_xskmap_fd(const struct xdp_program *p)
-{
-	return p->map_fd[PROGRAM_MAP_XSKS];
-}
+int xdp_program_xskmap_fd(const struct xdp_program *p) { return p->map_fd[PROGRAM_MAP_XSKS]; }
 
 const char *xdp_program_origin_text(enum xdp_program_origin o)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.h: the XDP program of one interface: loading, attaching, pinning, adopting; its maps.
  *
- * Life       The program hangs on the interface by a bpf_link that is pinned, with the maps, under <pin-dir>/<interface>/. It outlives
+ * Life       The program hangs on the interface by a bpf_link that is pinned, with the maps, under <pin-dir>/<interface>/. It
+ *            outlives
  *            every process; only xdp_program_detach() takes it away. xdp_program_open() adopts what it finds pinned: the
  *            same program stays as it is, another version is swapped in with the maps kept, so no packet meets an
  *            interface without a program and no card is reset.
@@ -14,22 +15,23 @@
 #include "bpf/steer_maps.h"
 #include "config/config.h"
 
-struct xdp_program;                     /* opaque */
+struct xdp_program; /* opaque */
 
 enum xdp_program_origin {
-	XDP_PROGRAM_ATTACHED,           /* nothing usable was pinned: loaded and attached anew */
-	XDP_PROGRAM_ADOPTED,            /* found pinned, the same program */
-	XDP_PROGRAM_UPDATED,            /* found pinned, an other version: replaced in place */
+	XDP_PROGRAM_ATTACHED, /* nothing usable was pinned: loaded and attached anew */
+	XDP_PROGRAM_ADOPTED,  /* found pinned, the same program */
+	XDP_PROGRAM_UPDATED,  /* found pinned, an other version: replaced in place */
 };
 
 struct xdp_program_info {
 	char ifname[16];
 	uint32_t ifindex, program_id;
-	bool is_skb;                    /* attached in generic (SKB) mode, not in the driver */
+	bool is_skb; /* attached in generic (SKB) mode, not in the driver */
 	enum xdp_program_origin origin;
 };
 
-/* Adopts or loads, attaches, pins. mode XDP_MODE_SKB attaches in generic mode, every other one in the driver and nowhere else. A new
+/* Adopts or loads, attaches, pins. mode XDP_MODE_SKB attaches in generic mode, every other one in the driver and nowhere else.
+ * A new
  * program is switched on, its address set and XSKMAP are empty: it passes everything.
  * ERR_NOTFOUND no such interface; ERR_DENIED; ERR_UNSUPPORTED the driver has no XDP; ERR_RANGE the MTU is too large;
  * ERR_BUSY another program is attached; others as the kernel says. */
@@ -38,7 +40,8 @@ MUST_USE enum err xdp_program_open(struct xdp_program **out, const char *ifname,
 MUST_USE enum err xdp_program_adopt(struct xdp_program **out, const char *ifname, const char *pin_dir);
 /* Gives up the handle; program, link and maps stay. NULL is fine. */
 void xdp_program_close(struct xdp_program *take);
-/* Detaches from the interface, removes the pins, closes the handle (also on failure). Intel cards reset: seconds without a link. */
+/* Detaches from the interface, removes the pins, closes the handle (also on failure). Intel cards reset: seconds without a
+ * link. */
 MUST_USE enum err xdp_program_detach(struct xdp_program *take);
 
 void xdp_program_info(const struct xdp_program *p, struct xdp_program_info *out);

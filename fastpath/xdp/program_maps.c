@@ -52,7 +52,10 @@ enum err xdp_program_set_enabled(struct xdp_program *p, bool enabled)
 struct key_set {
 	int map_fd;
 	size_t key_bytes, count;
-	struct { uint8_t key[sizeof(struct steer_key6)]; uint8_t value; } wanted[STEER_MAX_ADDRESSES];
+	struct {
+		uint8_t key[sizeof(struct steer_key6)];
+		uint8_t value;
+	} wanted[STEER_MAX_ADDRESSES];
 };
 
 static enum err key_set_add(struct key_set *set, const void *key, uint8_t value)
@@ -184,7 +187,8 @@ enum err xdp_program_set_addresses(struct xdp_program *p, const struct config_ad
 	for (size_t i = 0; i < count && !err; i++)
 		err = collect(&set[0], &set[1], &addresses[i]);
 	if (err == ERR_NOSPACE)
-		log_write(M_XDP_MAP_FAILED, "%s: more than %d listed pairs of address and port", p->info.ifname, STEER_MAX_ADDRESSES);
+		log_write(M_XDP_MAP_FAILED, "%s: more than %d listed pairs of address and port", p->info.ifname,
+			  STEER_MAX_ADDRESSES);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = apply(p, &set[i]);
 	free(set);
@@ -216,7 +220,9 @@ enum err xdp_program_counters(const struct xdp_program *p, uint64_t out[STEER_CO
 	return err;
 }
 
-static const struct { const char *name, *help; } counter_texts[STEER_COUNTER_COUNT_] = {
+static const struct {
+	const char *name, *help;
+} counter_texts[STEER_COUNTER_COUNT_] = {
 #define X(e, name, help) [STEER_##e] = { name, help },
 	STEER_COUNTERS(X)
 #undef X

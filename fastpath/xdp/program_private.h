@@ -16,9 +16,9 @@ enum program_map {
 
 struct xdp_program {
 	struct xdp_program_info info;
-	char dir[PATH_MAX - 32];        /* <pin-dir>/<interface>; room for a file name behind it */
-	int link_fd;                    /* owned; -1 if none */
-	int program_fd;                 /* owned; -1 if none */
+	char dir[PATH_MAX - 32];	/* <pin-dir>/<interface>; room for a file name behind it */
+	int link_fd;			/* owned; -1 if none */
+	int program_fd;			/* owned; -1 if none */
 	int map_fd[PROGRAM_MAP_COUNT_]; /* owned; -1 if none */
 };
 

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MTU_MIN_BYTES 576u              /* RFC 791: every host takes that much; the answer function needs 512 */
-#define STUCK_NS 3000000000u            /* sent frames of which none comes back for so long are missing */
-#define AFTER_LINK_UP_NS 30000000000u   /* a card that was reset may have lost frames: looked at more strictly */
-#define DRAIN_MS 20                     /* from clearing the slots to stopping: the rings run empty */
+#define MTU_MIN_BYTES 576u	      /* RFC 791: every host takes that much; the answer function needs 512 */
+#define STUCK_NS 3000000000u	      /* sent frames of which none comes back for so long are missing */
+#define AFTER_LINK_UP_NS 30000000000u /* a card that was reset may have lost frames: looked at more strictly */
+#define DRAIN_MS 20		      /* from clearing the slots to stopping: the rings run empty */
 
 void queues_init(struct queues *q)
 {
@@ -61,8 +61,12 @@ static enum err bind_on_cpu(struct queue *queue, const struct config *config)
 {
 	const struct queue_interface *i = queue->interface;
 	struct xdp_socket_options o = {
-		.ifname = i->name, .ifindex = i->ifindex, .queue = queue->index, .mode = i->mode,
-		.ring_size = config->xdp.ring_size, .busy_poll_us = config->xdp.busy_poll_us,
+		.ifname = i->name,
+		.ifindex = i->ifindex,
+		.queue = queue->index,
+		.mode = i->mode,
+		.ring_size = config->xdp.ring_size,
+		.busy_poll_us = config->xdp.busy_poll_us,
 	};
 	cpu_set_t before, here;
 	bool is_moved = false;
@@ -73,8 +77,8 @@ static enum err bind_on_cpu(struct queue *queue, const struct config *config)
 		CPU_SET((size_t)queue->cpu, &here);
 		is_moved = sched_setaffinity(0, sizeof(here), &here) == 0;
 		if (!is_moved) {
-			log_write(M_XDP_CPU, "%s queue %u: CPU %d is not usable: %s; its thread is not pinned", i->name, queue->index, queue->cpu,
-				  strerror(errno));
+			log_write(M_XDP_CPU, "%s queue %u: CPU %d is not usable: %s; its thread is not pinned", i->name,
+				  queue->index, queue->cpu, strerror(errno));
 			queue->cpu = -1;
 		}
 	}
@@ -90,7 +94,8 @@ static enum err check_interface(const struct queues *q, const struct queue_inter
 	uint32_t mtu_bytes = device_mtu_bytes(q->device_fd, i->name);
 
 	if (d->ifindex != i->ifindex) {
-		log_write(M_XDP_SOCKET_FAILED, "%s: is another interface now (index %u, was %u)", i->name, d->ifindex, i->ifindex);
+		log_write(M_XDP_SOCKET_FAILED, "%s: is another interface now (index %u, was %u)", i->name, d->ifindex,
+			  i->ifindex);
 		return ERR_NOTFOUND;
 	}
 	if (mtu_bytes < MTU_MIN_BYTES) {
@@ -98,12 +103,15 @@ static enum err check_interface(const struct queues *q, const struct queue_inter
 		return ERR_RANGE;
 	}
 	if (d->strips_vlan)
-		log_write(M_XDP_VLAN_OFFLOAD, "%s: the card takes VLAN tags off, so tagged queries are answered without one: ethtool -K %s rxvlan off",
-			  i->name, i->name);
+		log_write(
+			M_XDP_VLAN_OFFLOAD,
+			"%s: the card takes VLAN tags off, so tagged queries are answered without one: ethtool -K %s rxvlan off",
+			i->name, i->name);
 	return ERR_OK;
 }
 
-static enum err bind_interface(struct queues *q, struct queue_interface *i, const struct config *config, struct counters *counters, size_t *bound)
+static enum err bind_interface(struct queues *q, struct queue_interface *i, const struct config *config,
+			       struct counters *counters, size_t *bound)
 {
 	struct device d;
 	struct cpus cpus;
@@ -147,7 +155,8 @@ enum err queues_bind(struct queues *q, const struct config *config, struct count
 
 /* --- serving -------------------------------------------------------------------------------------------------------- */
 
-static enum err start_one(struct queue *queue, const struct queues *q, const struct config *config, const struct snapshot_holder *snapshots)
+static enum err start_one(struct queue *queue, const struct queues *q, const struct config *config,
+			  const struct snapshot_holder *snapshots)
 {
 	struct serve *s = aligned_alloc(CACHE_LINE, (sizeof(*s) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 	char name[16];
@@ -178,8 +187,8 @@ enum err queues_start(struct queues *q, const struct config *config, const struc
 		enum err err = q->queue[i].socket ? start_one(&q->queue[i], q, config, snapshots) : ERR_OK;
 
 		if (err) {
-			log_write(M_XDP_SOCKET_FAILED, "%s queue %u: cannot start its thread: %s", q->queue[i].interface->name, q->queue[i].index,
-				  err_text(err));
+			log_write(M_XDP_SOCKET_FAILED, "%s queue %u: cannot start its thread: %s", q->queue[i].interface->name,
+				  q->queue[i].index, err_text(err));
 			return err;
 		}
 	}
@@ -191,7 +200,8 @@ static bool insert(struct queue *queue)
 	enum err err = xdp_socket_insert(queue->socket, queue->interface->xskmap_fd);
 
 	if (err)
-		log_write(M_XDP_SLOT_FAILED, "%s queue %u: cannot set the XSKMAP slot: %s", queue->interface->name, queue->index, err_text(err));
+		log_write(M_XDP_SLOT_FAILED, "%s queue %u: cannot set the XSKMAP slot: %s", queue->interface->name, queue->index,
+			  err_text(err));
 	queue->is_inserted = err == ERR_OK;
 	return queue->is_inserted;
 }
@@ -226,7 +236,8 @@ bool queues_unpark(struct queues *q, uint64_t now_ns)
 		beat_ns = atomic_load_explicit(&queue->counters->heartbeat_ns, memory_order_relaxed);
 		if (now_ns < beat_ns + QUEUES_FRESH_NS && (!q->is_inserting || insert(queue))) {
 			queue->is_parked = false;
-			log_write(M_XDP_SLOT_RESTORED, "%s queue %u: serving by AF_XDP again", queue->interface->name, queue->index);
+			log_write(M_XDP_SLOT_RESTORED, "%s queue %u: serving by AF_XDP again", queue->interface->name,
+				  queue->index);
 		} else {
 			some = true;
 		}
@@ -301,7 +312,8 @@ bool queues_check(struct queues *q, uint64_t now_ns, char *why, size_t why_bytes
 		missing = missing_frames(queue, now_ns);
 		if (missing) {
 			atomic_store_explicit(&queue->serve->missing_frames, missing, memory_order_relaxed);
-			snprintf(why, why_bytes, "%s queue %u: %u sent frames have not come back", queue->interface->name, queue->index, missing);
+			snprintf(why, why_bytes, "%s queue %u: %u sent frames have not come back", queue->interface->name,
+				 queue->index, missing);
 			log_write(M_XDP_FRAMES_MISSING, "%s; the socket is bound anew", why);
 			return false;
 		}

@@ -15,26 +15,26 @@
 #include "xdp/serve.h"
 
 #define QUEUES_MAX COUNTER_MAX_THREADS
-#define QUEUES_FRESH_NS 10000000u       /* a heartbeat younger than this beats */
+#define QUEUES_FRESH_NS 10000000u /* a heartbeat younger than this beats */
 
 struct queue_interface {
 	char name[16];
 	uint32_t ifindex;
 	enum config_xdp_mode mode;
-	int xskmap_fd;                  /* owned */
+	int xskmap_fd; /* owned */
 	bool is_running;
-	uint64_t running_since_ns;      /* when it last came up while we watched; 0: it always was */
+	uint64_t running_since_ns; /* when it last came up while we watched; 0: it always was */
 };
 
 struct queue {
 	struct queue_interface *interface;
 	uint32_t index;
 	int cpu;
-	struct xdp_socket *socket;      /* owned; NULL: none, the kernel path serves it */
-	struct serve *serve;            /* owned */
+	struct xdp_socket *socket;	/* owned; NULL: none, the kernel path serves it */
+	struct serve *serve;		/* owned */
 	struct counter_block *counters; /* in shared memory */
 	bool is_inserted, is_parked;
-	uint32_t seen_completed;        /* for missing frames: completion ring's producer, and since when it stands still */
+	uint32_t seen_completed; /* for missing frames: completion ring's producer, and since when it stands still */
 	uint64_t seen_ns;
 };
 
@@ -44,7 +44,7 @@ struct queues {
 	struct queue queue[QUEUES_MAX];
 	size_t count;
 	int device_fd;
-	bool is_inserting;              /* there is something to serve: slots are wanted */
+	bool is_inserting; /* there is something to serve: slots are wanted */
 };
 
 void queues_init(struct queues *q);

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define KICKS_MAX 4                     /* sendto calls in a row while the kernel leaves descriptors behind */
+#define KICKS_MAX 4 /* sendto calls in a row while the kernel leaves descriptors behind */
 #define WALL_READ_NS 50000000u
 
-/* Makes the kernel send what the TX ring holds. In copy mode one call sends tx_budget descriptors at most, and stops early at one it
+/* Makes the kernel send what the TX ring holds. In copy mode one call sends tx_budget descriptors at most, and stops early at
+ * one it
  * refuses, so 0 does not mean empty: what counts is the ring's consumer. Failures move nothing that we must move back: a frame
  * that the kernel drops is completed. EBUSY, EAGAIN, ENOBUFS: try later. ENETDOWN: the link is down, frames wait for it. */
 static void kick(struct serve *s)
@@ -40,7 +41,8 @@ static void kick_and_go_on(struct serve *s)
 		recvfrom(s->socket->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
 
-/* Nothing to do: sleep until a packet comes. poll() also sends what the TX ring holds, up to its budget, before it looks for packets, so
+/* Nothing to do: sleep until a packet comes. poll() also sends what the TX ring holds, up to its budget, before it looks for
+ * packets, so
  * a burst costs one system call. */
 static void sleep_until_rx(struct serve *s)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.h: one pinned thread that serves one AF_XDP queue: receive, answer in place, send, recycle.
  *
- * Split      serve_hot.c holds serve_batch(): no system call, no clock, no lock. serve.c holds the loop around it: clock, heartbeat,
+ * Split      serve_hot.c holds serve_batch(): no system call, no clock, no lock. serve.c holds the loop around it: clock,
+ *            heartbeat,
  *            kicks, sleeping, quiescent states.
  * Memory     Everything is allocated before the thread starts.
  * Sharing    The control thread writes stop_ and mtu_bytes_ and reads the counters; everything else is the thread's. */
@@ -18,8 +19,8 @@
 /* Messages answered together: enough to overlap cache misses, few enough for their state and headers to stay in L1 (frames of
  * 2048 octets fall on the same few cache sets). */
 #define SERVE_GROUP 16u
-#define SERVE_MIN_CAPACITY_BYTES 512u   /* answer.h: a message has at least this room */
-#define SERVE_POLL_MS 5                 /* longest sleep: the heartbeat is at most 10 ms old */
+#define SERVE_MIN_CAPACITY_BYTES 512u /* answer.h: a message has at least this room */
+#define SERVE_POLL_MS 5		      /* longest sleep: the heartbeat is at most 10 ms old */
 
 struct serve {
 	/* set up by the owner before the thread starts */
@@ -27,14 +28,14 @@ struct serve {
 	struct xdp_socket *socket;
 	struct counter_block *counters;
 	const struct snapshot_holder *snapshots;
-	int cpu;                        /* -1: not pinned */
+	int cpu; /* -1: not pinned */
 	bool verify_checksums;
 	/* written by the control thread */
 	_Atomic bool stop;
 	_Atomic uint32_t mtu_bytes;
-	_Atomic uint32_t missing_frames;/* sent ones that never came back */
+	_Atomic uint32_t missing_frames; /* sent ones that never came back */
 	/* the thread's */
-	uint64_t lost_frames;           /* that the rings gave impossible addresses for */
+	uint64_t lost_frames; /* that the rings gave impossible addresses for */
 	struct answer_thread answer;
 	uint64_t wall_read_ns;
 	struct umem_packet in[UMEM_BATCH], out[UMEM_BATCH];
@@ -45,7 +46,8 @@ struct serve {
 	bool is_started;
 };
 
-/* Takes up to UMEM_BATCH packets, answers them from snap, puts replies into the TX ring, recycles frames. Returns how many packets
+/* Takes up to UMEM_BATCH packets, answers them from snap, puts replies into the TX ring, recycles frames. Returns how many
+ * packets
  * came. The caller sets s->answer.wall_s and does the kick. */
 MUST_USE HOT uint32_t serve_batch(struct serve *s, const struct snapshot *snap);
 

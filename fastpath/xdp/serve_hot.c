@@ -4,7 +4,8 @@
 #include "xdp/serve.h"
 
 /* Checks and prepares the packets; returns how many are worth finishing (state in frame[], address[], query[]). */
-static uint32_t prepare_group(struct serve *s, const struct snapshot *snap, const struct umem_packet *in, uint32_t count, uint32_t mtu_bytes)
+static uint32_t prepare_group(struct serve *s, const struct snapshot *snap, const struct umem_packet *in, uint32_t count,
+			      uint32_t mtu_bytes)
 {
 	struct umem *u = s->umem;
 	uint32_t good = 0;
@@ -51,9 +52,7 @@ static uint32_t finish_group(struct serve *s, const struct snapshot *snap, uint3
 			out_count++;
 			break;
 		case ANSWER_MISS:
-		case ANSWER_DROP:
-			umem_drop(u, s->address[i]);
-			break;
+		case ANSWER_DROP: umem_drop(u, s->address[i]); break;
 		}
 	}
 	return out_count;

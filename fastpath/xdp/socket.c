@@ -20,7 +20,7 @@
 #define BIND_PAUSE_FIRST_NS 1000000
 #define BIND_PAUSE_LAST_NS 100000000
 #define BUSY_POLL_BUDGET 64
-#define TX_BUDGET_DEFAULT 32            /* the kernel's TX_BATCH_SIZE */
+#define TX_BUDGET_DEFAULT 32 /* the kernel's TX_BATCH_SIZE */
 
 /* For headers older than the kernel (6.17). */
 #ifndef XDP_MAX_TX_SKB_BUDGET
@@ -35,27 +35,25 @@ static const char *hint(int errno_value)
 {
 	switch (errno_value) {
 	case EAFNOSUPPORT:
-		return "no AF_XDP here: the kernel needs CONFIG_XDP_SOCKETS; under systemd, RestrictAddressFamilies must list AF_XDP and AF_NETLINK";
+		return "no AF_XDP here: the kernel needs CONFIG_XDP_SOCKETS; under systemd, RestrictAddressFamilies must list "
+		       "AF_XDP and AF_NETLINK";
 	case EOPNOTSUPP:
-	case EPROTONOSUPPORT:
-		return "the driver does not support this mode: set xdp.mode to auto or copy";
+	case EPROTONOSUPPORT: return "the driver does not support this mode: set xdp.mode to auto or copy";
 	case ENOBUFS:
-		return "locked memory is limited: raise LimitMEMLOCK (ulimit -l unlimited) or grant CAP_IPC_LOCK, or lower xdp.ring-size";
-	case EBUSY:
-		return "another AF_XDP socket holds this queue: end the process that owns it (see `ss --xdp`)";
+		return "locked memory is limited: raise LimitMEMLOCK (ulimit -l unlimited) or grant CAP_IPC_LOCK, or lower "
+		       "xdp.ring-size";
+	case EBUSY: return "another AF_XDP socket holds this queue: end the process that owns it (see `ss --xdp`)";
 	case ERANGE:
-		return "a ring is too large, or the MTU too large for frames of 2048 octets: lower xdp.ring-size, or the MTU to 1500";
+		return "a ring is too large, or the MTU too large for frames of 2048 octets: lower xdp.ring-size, or the MTU to "
+		       "1500";
 	case EINVAL:
-		return "no such queue, or the driver wants combined channels and a smaller MTU: see `ethtool -l IF`; try xdp.mode copy";
+		return "no such queue, or the driver wants combined channels and a smaller MTU: see `ethtool -l IF`; try "
+		       "xdp.mode copy";
 	case EPERM:
-	case EACCES:
-		return "needs CAP_NET_RAW: run as root or grant it";
-	case ENOMEM:
-		return "too little memory: lower xdp.ring-size";
-	case ENETDOWN:
-		return "the interface is down: ip link set dev IF up";
-	default:
-		return "see `dmesg` for the driver's own message";
+	case EACCES: return "needs CAP_NET_RAW: run as root or grant it";
+	case ENOMEM: return "too little memory: lower xdp.ring-size";
+	case ENETDOWN: return "the interface is down: ip link set dev IF up";
+	default: return "see `dmesg` for the driver's own message";
 	}
 }
 
@@ -89,7 +87,8 @@ static uint8_t *map_area(size_t bytes, bool *has_huge_pages)
 	return area;
 }
 
-/* In copy mode a frame that was filled in ends in the RX ring or nowhere, so more than that ring holds would be of no use; a card also
+/* In copy mode a frame that was filled in ends in the RX ring or nowhere, so more than that ring holds would be of no use; a
+ * card also
  * keeps some in its own ring. */
 static void fill(struct umem *u, const struct xdp_socket_options *o, bool zerocopy)
 {
@@ -163,7 +162,8 @@ static void set_options(struct xdp_socket *s, const struct xdp_socket_options *o
 			  setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)) == 0 &&
 			  setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &packets, sizeof(packets)) == 0;
 	if (!s->is_busy_poll)
-		log_write(M_XDP_BUSY_POLL, "%s queue %u: busy polling is not to be had: %s", o->ifname, o->queue, strerror(errno));
+		log_write(M_XDP_BUSY_POLL, "%s queue %u: busy polling is not to be had: %s", o->ifname, o->queue,
+			  strerror(errno));
 }
 
 static enum err allocate(struct xdp_socket *s, const struct xdp_socket_options *o, const struct device *d, bool may_zerocopy)
@@ -211,27 +211,33 @@ enum err xdp_socket_create(struct xdp_socket **out, const struct xdp_socket_opti
 	s->ifindex = d.ifindex;
 	err = allocate(s, o, &d, zerocopy);
 	if (err) {
-		log_write(M_XDP_SOCKET_FAILED, "%s queue %u: no memory for %zu octets of frames; lower xdp.ring-size", o->ifname, o->queue, s->area_bytes_);
+		log_write(M_XDP_SOCKET_FAILED, "%s queue %u: no memory for %zu octets of frames; lower xdp.ring-size", o->ifname,
+			  o->queue, s->area_bytes_);
 		goto failed;
 	}
 	result = bind_patiently(s, o, zerocopy);
 	if (zerocopy && o->mode == XDP_MODE_AUTO && result && result != -EBUSY) {
-		log_write(M_XDP_FALLBACK, "%s queue %u: zero-copy was refused (%s): using copy mode", o->ifname, o->queue, strerror(-result));
+		log_write(M_XDP_FALLBACK, "%s queue %u: zero-copy was refused (%s): using copy mode", o->ifname, o->queue,
+			  strerror(-result));
 		zerocopy = false;
 		reason = "zero-copy was refused";
 		result = bind_patiently(s, o, zerocopy);
 	}
 	if (result) {
-		log_write(M_XDP_SOCKET_FAILED, "%s queue %u: cannot make the AF_XDP socket in %s mode: %s; %s", o->ifname, o->queue,
-			  zerocopy ? "zero-copy" : "copy", strerror(-result), hint(-result));
+		log_write(M_XDP_SOCKET_FAILED, "%s queue %u: cannot make the AF_XDP socket in %s mode: %s; %s", o->ifname,
+			  o->queue, zerocopy ? "zero-copy" : "copy", strerror(-result), hint(-result));
 		err = err_from_errno(-result);
 		goto failed;
 	}
 	s->fd = xsk_socket__fd(s->handle_);
 	s->is_zerocopy = zerocopy;
 	set_options(s, o);
-	log_write(M_XDP_SOCKET_READY, "%s queue %u (driver %s): %s mode (%s), %u frames in %s pages", o->ifname, o->queue, d.driver[0] ? d.driver : "unknown",
-		  o->mode == XDP_MODE_SKB ? "skb" : zerocopy ? "zero-copy" : "copy", reason, s->umem.frame_count, s->has_huge_pages ? "huge" : "small");
+	log_write(M_XDP_SOCKET_READY, "%s queue %u (driver %s): %s mode (%s), %u frames in %s pages", o->ifname, o->queue,
+		  d.driver[0] ? d.driver : "unknown",
+		  o->mode == XDP_MODE_SKB ? "skb"
+		  : zerocopy		  ? "zero-copy"
+					  : "copy",
+		  reason, s->umem.frame_count, s->has_huge_pages ? "huge" : "small");
 	*out = s;
 	return ERR_OK;
 failed:

@@ -16,17 +16,17 @@
 struct xdp_socket_options {
 	const char *ifname;
 	uint32_t ifindex, queue;
-	enum config_xdp_mode mode;      /* XDP_MODE_SKB: the program is attached in generic mode */
-	uint32_t ring_size;             /* descriptors in RX and in TX ring; a power of two */
-	uint32_t busy_poll_us;          /* 0: off */
+	enum config_xdp_mode mode; /* XDP_MODE_SKB: the program is attached in generic mode */
+	uint32_t ring_size;	   /* descriptors in RX and in TX ring; a power of two */
+	uint32_t busy_poll_us;	   /* 0: off */
 };
 
 struct xdp_socket {
-	struct umem umem;               /* the serving thread's */
+	struct umem umem; /* the serving thread's */
 	uint32_t queue, ifindex;
-	int fd;                         /* owned by handle_ */
+	int fd; /* owned by handle_ */
 	bool is_zerocopy, is_busy_poll;
-	uint32_t tx_budget;             /* descriptors that one system call sends in copy mode */
+	uint32_t tx_budget; /* descriptors that one system call sends in copy mode */
 	size_t area_bytes_;
 	bool has_huge_pages;
 	struct xsk_umem *umem_handle_;

@@ -15,16 +15,21 @@ static json_t *queue_json(const struct queue *queue, uint64_t now_ns)
 	json_object_set_new(o, "is_link_up", json_boolean(queue->interface->is_running));
 	json_object_set_new(o, "cpu", queue->cpu >= 0 ? json_integer(queue->cpu) : json_null());
 	if (queue->socket) {
-		json_object_set_new(o, "mode", json_string(queue->interface->mode == XDP_MODE_SKB ? "skb" :
-							   queue->socket->is_zerocopy ? "zerocopy" : "copy"));
+		json_object_set_new(o, "mode",
+				    json_string(queue->interface->mode == XDP_MODE_SKB ? "skb"
+						: queue->socket->is_zerocopy	       ? "zerocopy"
+										       : "copy"));
 		json_object_set_new(o, "frames", json_integer(queue->socket->umem.frame_count));
 		json_object_set_new(o, "is_huge_pages", json_boolean(queue->socket->has_huge_pages));
 	}
 	if (queue->serve) {
-		json_object_set_new(o, "mtu_bytes", json_integer(atomic_load_explicit(&queue->serve->mtu_bytes, memory_order_relaxed)));
-		json_object_set_new(o, "heartbeat_age_us", json_integer(beat_ns && now_ns > beat_ns ? (json_int_t)((now_ns - beat_ns) / 1000) : 0));
-		json_object_set_new(o, "generation",
-				    json_integer((json_int_t)atomic_load_explicit(&queue->counters->generation, memory_order_relaxed)));
+		json_object_set_new(o, "mtu_bytes",
+				    json_integer(atomic_load_explicit(&queue->serve->mtu_bytes, memory_order_relaxed)));
+		json_object_set_new(o, "heartbeat_age_us",
+				    json_integer(beat_ns && now_ns > beat_ns ? (json_int_t)((now_ns - beat_ns) / 1000) : 0));
+		json_object_set_new(
+			o, "generation",
+			json_integer((json_int_t)atomic_load_explicit(&queue->counters->generation, memory_order_relaxed)));
 	}
 	for (unsigned c = 0; c < C_COUNT_; c++) {
 		uint64_t value = counter_get(queue->counters, (enum counter)c);

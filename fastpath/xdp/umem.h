@@ -20,7 +20,7 @@
 
 #define UMEM_FRAME_SHIFT 11u
 #define UMEM_FRAME_BYTES (1u << UMEM_FRAME_SHIFT)
-#define UMEM_HEADROOM_BYTES 256u        /* the kernel's own; ours is 0 */
+#define UMEM_HEADROOM_BYTES 256u /* the kernel's own; ours is 0 */
 #define UMEM_BATCH 64u
 
 enum umem_owner { UMEM_SPARE, UMEM_WITH_RX, UMEM_IN_BATCH, UMEM_WITH_TX };
@@ -28,18 +28,21 @@ enum umem_owner { UMEM_SPARE, UMEM_WITH_RX, UMEM_IN_BATCH, UMEM_WITH_TX };
 struct umem {
 	struct xsk_ring_cons rx, completion;
 	struct xsk_ring_prod tx, fill;
-	uint8_t *area;                  /* borrowed: frame_count frames */
+	uint8_t *area; /* borrowed: frame_count frames */
 	uint32_t frame_count;
-	uint32_t rx_most;               /* with_rx is filled up to this: the fewer frames go round, the more of them are in the CPU's cache */
+	uint32_t rx_most; /* with_rx is filled up to this: the fewer frames go round, the more of them are in the CPU's cache */
 	uint32_t with_rx, with_tx, spare_count;
-	uint32_t *spare;                /* owned by who set it up: room for frame_count frame numbers */
+	uint32_t *spare; /* owned by who set it up: room for frame_count frame numbers */
 #ifdef SKUA_DEBUG
-	uint8_t *owner;                 /* enum umem_owner of each frame; NULL switches the check off */
+	uint8_t *owner; /* enum umem_owner of each frame; NULL switches the check off */
 #endif
 };
 
 /* Received and to be sent frames: an address in the UMEM and a length, as the rings hold them. */
-struct umem_packet { uint64_t address; uint32_t bytes; };
+struct umem_packet {
+	uint64_t address;
+	uint32_t bytes;
+};
 
 /* All frames are spare at first, and may all be filled in (rx_most). Rings are set up by the caller. */
 void umem_init(struct umem *u, uint8_t *area, uint32_t frame_count, uint32_t *spare);

@@ -128,9 +128,10 @@ enum err zones_map(struct zones *z, uint64_t generation, int fd)
 	if (!err)
 		err = publish(z, set);
 	if (err)
-		log_write(M_XDP_ZONES_BAD, "zone map %llu refused: %s (%s)", (unsigned long long)generation, why ? why : "", err_text(err));
+		log_write(M_XDP_ZONES_BAD, "zone map %llu refused: %s (%s)", (unsigned long long)generation, why ? why : "",
+			  err_text(err));
 	else
-		log_write(M_XDP_ZONES, "zone set %llu is live: %u zones in %zu segments", (unsigned long long)z->generation, z->zone_count,
-			  z->segment_count);
+		log_write(M_XDP_ZONES, "zone set %llu is live: %u zones in %zu segments", (unsigned long long)z->generation,
+			  z->zone_count, z->segment_count);
 	return err;
 }

@@ -16,16 +16,19 @@
 #include <unistd.h>
 
 enum base { V4, V6, V4_VLAN, V6_VLAN };
-struct patch { uint16_t at; uint8_t count, octet[8]; };
+struct patch {
+	uint16_t at;
+	uint8_t count, octet[8];
+};
 struct fixture {
 	const char *name;
 	enum base base;
-	enum steer_counter counter;     /* TAKEN: XDP_REDIRECT; any other: XDP_PASS */
-	struct patch insert;            /* before `at` */
-	struct patch patch[3];          /* count 0: none */
-	uint16_t dns_bytes;             /* 0: 40 */
+	enum steer_counter counter; /* TAKEN: XDP_REDIRECT; any other: XDP_PASS */
+	struct patch insert;	    /* before `at` */
+	struct patch patch[3];	    /* count 0: none */
+	uint16_t dns_bytes;	    /* 0: 40 */
 	uint16_t padded_bytes;
-	uint16_t cut_bytes;             /* 0: whole; else the frame ends here */
+	uint16_t cut_bytes; /* 0: whole; else the frame ends here */
 };
 
 /* Offsets in the plain frames: IPv4 at 14, UDP at 34, DNS at 42; IPv6 at 14, UDP at 54, DNS at 62; 4 more with a tag. */
@@ -186,8 +189,12 @@ static void read_counters(uint64_t out[STEER_COUNTER_COUNT_])
 static size_t build(uint8_t *out, const struct fixture *f)
 {
 	struct packet_options o = {
-		.family = f->base == V4 || f->base == V4_VLAN ? 4 : 6, .vlan = f->base >= V4_VLAN ? 100 : -1, .source_port = 5000,
-		.destination_port = 53, .dns_bytes = f->dns_bytes ? f->dns_bytes : 40, .padded_bytes = f->padded_bytes,
+		.family = f->base == V4 || f->base == V4_VLAN ? 4 : 6,
+		.vlan = f->base >= V4_VLAN ? 100 : -1,
+		.source_port = 5000,
+		.destination_port = 53,
+		.dns_bytes = f->dns_bytes ? f->dns_bytes : 40,
+		.padded_bytes = f->padded_bytes,
 	};
 	uint8_t dns[1500] = { 0x12, 0x34, 0x01, 0x00, 0, 1 };
 	size_t bytes = packet_make(out, &o, dns);
@@ -263,7 +270,8 @@ Test(steer, an_unlisted_address_is_left_alone_at_once, .init = start, .fini = en
 Test(steer, every_port_but_the_listed_ones_passes, .init = start, .fini = end)
 {
 	for (uint32_t port = 0; port <= 0xffff; port += port < 60 ? 1 : 97) {
-		struct fixture f = { "port", V4, STEER_OTHER_PORT, .patch = { { 36, 2, { (uint8_t)(port >> 8), (uint8_t)port } } } };
+		struct fixture f = { "port", V4, STEER_OTHER_PORT,
+				     .patch = { { 36, 2, { (uint8_t)(port >> 8), (uint8_t)port } } } };
 
 		check(&f, port == 53 ? STEER_TAKEN : port == 5353 ? STEER_OTHER_ADDRESS : STEER_OTHER_PORT);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process skua-fastpath under a supervisor that is this test: link protocol, slots, privileges, end. On a veth pair in a network
+/* The process skua-fastpath under a supervisor that is this test: link protocol, slots, privileges, end. On a veth pair in a
+ * network
  * namespace of its own; root only, skipped otherwise. Zones: an empty map, so every answer is REFUSED. */
 #include "base/clock.h"
 #include "base/control.h"
@@ -21,7 +22,7 @@
 
 #define WAIT_MS 5000
 
-static char pin_dir[64], control_path[64];     /* tests run side by side */
+static char pin_dir[64], control_path[64]; /* tests run side by side */
 static struct xdp_program *program;
 static struct counters *counters;
 static int counters_fd, control_fd, link_fd = -1, raw = -1;
@@ -112,7 +113,8 @@ static void tell_all(const char *config)
 	tell((struct link_msg){ .type = LINK_COUNTERS }, "", counters_fd);
 	tell_settings();
 	tell((struct link_msg){ .type = LINK_CONTROL }, "", control_fd);
-	tell((struct link_msg){ .type = LINK_XSKMAP, .a = if_nametoindex("skt0"), .b = XDP_MODE_AUTO }, "skt0", xdp_program_xskmap_fd(program));
+	tell((struct link_msg){ .type = LINK_XSKMAP, .a = if_nametoindex("skt0"), .b = XDP_MODE_AUTO }, "skt0",
+	     xdp_program_xskmap_fd(program));
 }
 
 static void tell_map(uint64_t generation)
@@ -197,7 +199,9 @@ static void end(void)
 static bool ask(int timeout_ms)
 {
 	static const uint8_t dns[] = { 0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 4, 't', 'e', 's', 't', 0, 0, 1, 0, 1 };
-	struct packet_options o = { .family = 4, .vlan = -1, .source_port = 4000, .destination_port = 53, .dns_bytes = sizeof(dns) };
+	struct packet_options o = {
+		.family = 4, .vlan = -1, .source_port = 4000, .destination_port = 53, .dns_bytes = sizeof(dns)
+	};
 	uint8_t query[256], reply[2048];
 	size_t bytes = packet_make(query, &o, dns), got;
 
@@ -378,7 +382,11 @@ Test(fastpath, serves_on_after_the_link_was_down, .init = start_serving, .fini =
 	}
 }
 
-static const struct { const char *name; uint32_t type; int exit_code; } bad_orders[] = {
+static const struct {
+	const char *name;
+	uint32_t type;
+	int exit_code;
+} bad_orders[] = {
 	{ "GO before everything", LINK_GO, LINK_EXIT_FAILURE },
 	{ "an order that is ours to give", LINK_READY, LINK_EXIT_ORPHANED },
 };
@@ -392,8 +400,8 @@ Test(fastpath, orders_out_of_order_end_it, .init = start, .fini = end, .timeout 
 			spawn();
 		tell((struct link_msg){ .type = bad_orders[i].type }, "", -1);
 		status = wait_for_end();
-		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == bad_orders[i].exit_code, "%s: status %x", bad_orders[i].name,
-			  (unsigned)status);
+		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == bad_orders[i].exit_code, "%s: status %x",
+			  bad_orders[i].name, (unsigned)status);
 		close(link_fd);
 	}
 }
@@ -414,7 +422,8 @@ Test(fastpath, a_bad_configuration_and_a_mode_that_cannot_be_are_its_own_exit_co
 	tell((struct link_msg){ .type = LINK_CONFIG }, "/etc/skua/test.yaml", fd);
 	tell((struct link_msg){ .type = LINK_COUNTERS }, "", counters_fd);
 	tell((struct link_msg){ .type = LINK_CONTROL }, "", control_fd);
-	tell((struct link_msg){ .type = LINK_XSKMAP, .a = if_nametoindex("skt0"), .b = XDP_MODE_ZEROCOPY }, "skt0", xdp_program_xskmap_fd(program));
+	tell((struct link_msg){ .type = LINK_XSKMAP, .a = if_nametoindex("skt0"), .b = XDP_MODE_ZEROCOPY }, "skt0",
+	     xdp_program_xskmap_fd(program));
 	tell((struct link_msg){ .type = LINK_GO }, "", -1);
 	cr_expect_eq(hear(&m), LINK_FAILED);
 	status = wait_for_end();

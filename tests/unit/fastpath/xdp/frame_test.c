@@ -9,14 +9,23 @@
 
 #define LONGEST 1800u
 
-static const struct { int family, vlan; const char *name; } kinds[] = {
-	{ 4, -1, "IPv4" }, { 6, -1, "IPv6" }, { 4, 1, "IPv4 in a VLAN" }, { 6, 4094, "IPv6 in a VLAN" },
+static const struct {
+	int family, vlan;
+	const char *name;
+} kinds[] = {
+	{ 4, -1, "IPv4" },
+	{ 6, -1, "IPv6" },
+	{ 4, 1, "IPv4 in a VLAN" },
+	{ 6, 4094, "IPv6 in a VLAN" },
 };
 
 static struct packet_options options(size_t kind, size_t dns_bytes)
 {
-	return (struct packet_options){ .family = kinds[kind].family, .vlan = kinds[kind].vlan, .source_port = 40000,
-					.destination_port = 53, .dns_bytes = dns_bytes };
+	return (struct packet_options){ .family = kinds[kind].family,
+					.vlan = kinds[kind].vlan,
+					.source_port = 40000,
+					.destination_port = 53,
+					.dns_bytes = dns_bytes };
 }
 
 /* xorshift: the same octets in every run. */
@@ -200,7 +209,8 @@ Test(frame, no_octet_behind_the_end_is_read)
 
 			memcpy(exact, query, bytes);
 			v = frame_parse(&f, &client, exact, bytes, true);
-			cr_expect_eq(v == FRAME_OK, bytes == whole, "%s cut to %zu of %zu: %d", kinds[kind].name, bytes, whole, v);
+			cr_expect_eq(v == FRAME_OK, bytes == whole, "%s cut to %zu of %zu: %d", kinds[kind].name, bytes, whole,
+				     v);
 			free(exact);
 		}
 	}

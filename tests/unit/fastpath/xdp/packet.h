@@ -7,14 +7,18 @@
 #include <string.h>
 
 struct packet_options {
-	int family;              /* 4 or 6 */
-	int vlan;                /* VLAN id, or -1 */
+	int family; /* 4 or 6 */
+	int vlan;   /* VLAN id, or -1 */
 	uint16_t source_port, destination_port;
 	size_t dns_bytes;
-	size_t padded_bytes;     /* at least this long: Ethernet padding */
+	size_t padded_bytes; /* at least this long: Ethernet padding */
 };
 
-static inline void packet_put16(uint8_t *p, unsigned v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; }
+static inline void packet_put16(uint8_t *p, unsigned v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
 static inline unsigned packet_get16(const uint8_t *p) { return (unsigned)p[0] << 8 | p[1]; }
 
 /* RFC 1071, two octets at a time. */
@@ -100,8 +104,8 @@ static inline size_t packet_make(uint8_t *out, const struct packet_options *o, c
 }
 
 /* NULL if reply is the right turn-round of the query made with o for dns_bytes of answer; else what is wrong. */
-static inline const char *packet_check_reply(const uint8_t *query, const struct packet_options *o, const uint8_t *reply, size_t reply_bytes,
-					     size_t dns_bytes)
+static inline const char *packet_check_reply(const uint8_t *query, const struct packet_options *o, const uint8_t *reply,
+					     size_t reply_bytes, size_t dns_bytes)
 {
 	size_t l3 = o->vlan >= 0 ? 18 : 14, ip_bytes = o->family == 4 ? 20 : 40, udp_bytes = 8 + dns_bytes;
 	const uint8_t *ip = reply + l3, *udp = ip + ip_bytes, *old = query + l3;
@@ -130,7 +134,8 @@ static inline const char *packet_check_reply(const uint8_t *query, const struct 
 		if (memcmp(ip + 8, old + 24, 16) != 0 || memcmp(ip + 24, old + 8, 16) != 0)
 			return "IPv6 addresses";
 	}
-	if (packet_get16(udp) != o->destination_port || packet_get16(udp + 2) != o->source_port || packet_get16(udp + 4) != udp_bytes)
+	if (packet_get16(udp) != o->destination_port || packet_get16(udp + 2) != o->source_port ||
+	    packet_get16(udp + 4) != udp_bytes)
 		return "ports or UDP length";
 	if (packet_get16(udp + 6) == 0 || packet_udp_sum(ip, o->family, udp, udp_bytes) != 0xffff)
 		return "UDP checksum";

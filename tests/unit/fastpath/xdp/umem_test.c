@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames are conserved whatever the kernel and the network do: rings in plain memory, with a random kernel on their other side that
+/* Frames are conserved whatever the kernel and the network do: rings in plain memory, with a random kernel on their other side
+ * that
  * takes, delivers, completes and stalls as it likes, and remembers which frames are its own. */
 #include "answer/answer.h"
 
@@ -17,16 +18,19 @@ static enum answer_verdict fake_finish(const struct snapshot *s, struct answer_t
 #include <stdlib.h>
 
 #define FRAMES 256u
-#define RING 64u                        /* RX and TX: small, so that they fill */
+#define RING 64u /* RX and TX: small, so that they fill */
 #define FILL FRAMES
 #define STEPS 40000u
 
 enum kernel_owner { APPLICATION, FILL_RING, DRIVER_RX, RX_RING, TX_RING, DRIVER_TX, COMPLETION_RING };
 
-struct ring { uint32_t producer, consumer, flags, size; void *entries; };
+struct ring {
+	uint32_t producer, consumer, flags, size;
+	void *entries;
+};
 
 static struct ring fill_ring, rx_ring, tx_ring, completion_ring;
-static uint8_t owner[FRAMES];           /* as the kernel sees it */
+static uint8_t owner[FRAMES]; /* as the kernel sees it */
 static uint32_t driver_rx[FRAMES], driver_rx_count, driver_tx[FRAMES], driver_tx_count;
 static struct umem umem;
 static struct serve serving;
@@ -43,7 +47,8 @@ static uint32_t dice(uint32_t sides)
 
 static enum answer_verdict fake_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
 {
-	static const enum answer_verdict verdicts[] = { ANSWER_SEND, ANSWER_SEND, ANSWER_SEND, ANSWER_SEND_AND_REFRESH, ANSWER_MISS, ANSWER_DROP };
+	static const enum answer_verdict verdicts[] = { ANSWER_SEND, ANSWER_SEND, ANSWER_SEND, ANSWER_SEND_AND_REFRESH,
+							ANSWER_MISS, ANSWER_DROP };
 
 	(void)s, (void)t;
 	q->response_bytes = FRAME_DNS_HEADER_BYTES + dice(q->capacity_bytes - FRAME_DNS_HEADER_BYTES + 1);
@@ -56,13 +61,22 @@ static void ring_init(struct ring *r, uint32_t size, size_t entry_bytes)
 }
 static void attach_producer(struct xsk_ring_prod *p, struct ring *r)
 {
-	*p = (struct xsk_ring_prod){ .mask = r->size - 1, .size = r->size, .producer = &r->producer, .consumer = &r->consumer,
-				     .ring = r->entries, .flags = &r->flags, .cached_cons = r->size };
+	*p = (struct xsk_ring_prod){ .mask = r->size - 1,
+				     .size = r->size,
+				     .producer = &r->producer,
+				     .consumer = &r->consumer,
+				     .ring = r->entries,
+				     .flags = &r->flags,
+				     .cached_cons = r->size };
 }
 static void attach_consumer(struct xsk_ring_cons *c, struct ring *r)
 {
-	*c = (struct xsk_ring_cons){ .mask = r->size - 1, .size = r->size, .producer = &r->producer, .consumer = &r->consumer,
-				     .ring = r->entries, .flags = &r->flags };
+	*c = (struct xsk_ring_cons){ .mask = r->size - 1,
+				     .size = r->size,
+				     .producer = &r->producer,
+				     .consumer = &r->consumer,
+				     .ring = r->entries,
+				     .flags = &r->flags };
 }
 
 static void give(uint32_t frame, enum kernel_owner from, enum kernel_owner to)
@@ -95,12 +109,15 @@ static void kernel_look(void)
 static size_t write_packet(uint8_t *out)
 {
 	uint8_t dns[1500] = { 0 };
-	struct packet_options o = { .family = dice(2) ? 4 : 6, .vlan = dice(3) ? -1 : 7, .source_port = (uint16_t)(1 + dice(65535)),
-				    .destination_port = 53, .dns_bytes = 12 + dice(dice(4) ? 100 : 1400) };
+	struct packet_options o = { .family = dice(2) ? 4 : 6,
+				    .vlan = dice(3) ? -1 : 7,
+				    .source_port = (uint16_t)(1 + dice(65535)),
+				    .destination_port = 53,
+				    .dns_bytes = 12 + dice(dice(4) ? 100 : 1400) };
 	size_t bytes = packet_make(out, &o, dns);
 
 	if (dice(10) == 0)
-		out[dice(60)] ^= (uint8_t)(1 + dice(255));      /* may be refused by the header checks */
+		out[dice(60)] ^= (uint8_t)(1 + dice(255)); /* may be refused by the header checks */
 	return dice(20) ? bytes : dice((uint32_t)bytes + 1);
 }
 
@@ -149,7 +166,8 @@ static void kernel_send(uint32_t most)
 static void application_takes(uint32_t rx_from, uint32_t completion_from)
 {
 	for (; rx_from != rx_ring.consumer; rx_from++)
-		give((uint32_t)(((struct xdp_desc *)rx_ring.entries)[rx_from % rx_ring.size].addr / UMEM_FRAME_BYTES), RX_RING, APPLICATION);
+		give((uint32_t)(((struct xdp_desc *)rx_ring.entries)[rx_from % rx_ring.size].addr / UMEM_FRAME_BYTES), RX_RING,
+		     APPLICATION);
 	for (; completion_from != completion_ring.consumer; completion_from++)
 		give((uint32_t)(((uint64_t *)completion_ring.entries)[completion_from % completion_ring.size] / UMEM_FRAME_BYTES),
 		     COMPLETION_RING, APPLICATION);
@@ -184,7 +202,7 @@ Test(umem, frames_are_conserved_under_a_random_kernel, .init = start, .timeout =
 {
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t rx_from = rx_ring.consumer, completion_from = completion_ring.consumer;
-		uint32_t hurry = step / 1000 % 4;       /* times in which sending or receiving stalls */
+		uint32_t hurry = step / 1000 % 4; /* times in which sending or receiving stalls */
 
 		if (hurry != 1)
 			kernel_send(1 + dice(hurry == 2 ? 4 : 90));

@@ -40,7 +40,9 @@ static inline void veth_leave(const char *pin_dir)
 
 static inline int veth_raw(void)
 {
-	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex("skt1") };
+	struct sockaddr_ll at = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETH_P_ALL),
+				  .sll_ifindex = (int)if_nametoindex("skt1") };
 	int on = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 
 	cr_assert_eq(setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)), 0);
@@ -57,8 +59,12 @@ static inline size_t veth_receive(int fd, uint8_t *out, size_t room, int timeout
 		alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
 		struct sockaddr_ll from;
 		struct iovec iov = { .iov_base = out, .iov_len = room - 4 };
-		struct msghdr m = { .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
-				    .msg_control = control, .msg_controllen = sizeof(control) };
+		struct msghdr m = { .msg_name = &from,
+				    .msg_namelen = sizeof(from),
+				    .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = control,
+				    .msg_controllen = sizeof(control) };
 		ssize_t got = recvmsg(fd, &m, 0);
 		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 		struct tpacket_auxdata aux = { 0 };

@@ -80,7 +80,10 @@ static void end(void)
 
 Test(veth, every_kind_of_frame_is_answered_by_af_xdp, .init = start, .fini = end, .timeout = 30)
 {
-	static const struct { const char *name; struct packet_options o; } cases[] = {
+	static const struct {
+		const char *name;
+		struct packet_options o;
+	} cases[] = {
 		{ "IPv4", { .family = 4, .vlan = -1, .dns_bytes = 40 } },
 		{ "IPv4, 17 octets of DNS, padded to 60", { .family = 4, .vlan = -1, .dns_bytes = 17, .padded_bytes = 60 } },
 		{ "IPv4, longest for MTU 1500", { .family = 4, .vlan = -1, .dns_bytes = 1472 } },
