@@ -11,28 +11,31 @@
 #define CONFIG_MAX_INTERFACES 16
 #define CONFIG_MAX_CPUS 256
 #define CONFIG_MAX_ZONES 1000000
-#define CONFIG_MAX_BYTES (128u << 20)   /* of the file */
-#define CONFIG_MAX_ERRORS 50            /* reported of one file */
+#define CONFIG_MAX_BYTES (128u << 20) /* of the file */
+#define CONFIG_MAX_ERRORS 50	      /* reported of one file */
 
-struct config_place { uint32_t line, column; };
+struct config_place {
+	uint32_t line, column;
+};
 struct config_address {
-	uint8_t family;                 /* 4 or 6 */
-	uint8_t address[16];            /* 4: the first four octets, the rest zero */
+	uint8_t family;	     /* 4 or 6 */
+	uint8_t address[16]; /* 4: the first four octets, the rest zero */
 	uint16_t port;
-	char text[64];                  /* "10.99.0.1:53", "[2001:db8::1]:53" */
+	char text[64]; /* "10.99.0.1:53", "[2001:db8::1]:53" */
 	struct config_place place;
 };
 enum config_xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZEROCOPY, XDP_MODE_COPY, XDP_MODE_SKB };
 enum config_reply { REPLY_SWAP, REPLY_ROUTE };
 
 struct config_zone {
-	const uint8_t *name;            /* wire, lower-cased */
+	const uint8_t *name; /* wire, lower-cased */
 	size_t name_bytes;
-	const char *name_text;          /* as written */
-	const char *file;               /* absolute, or made absolute relative to the configuration file's folder */
+	const char *name_text; /* as written */
+	const char *file;      /* absolute, or made absolute relative to the configuration file's folder */
 	struct config_place place;
 };
 
+/* clang-format off */
 struct config {
 	char *path;                     /* of the file, for messages */
 	struct {
@@ -76,6 +79,7 @@ struct config {
 	void *zone_memory_;             /* what the zones' pointers point into */
 	uint32_t zones_line_, zones_end_line_;  /* lines [from, to) that hold the zones and nothing else; 0: there are none such */
 };
+/* clang-format on */
 
 /* Errors and warnings come one by one, with place; the file's own name is the caller's. */
 typedef void config_report(void *user, bool is_error, struct config_place place, const char *message);
@@ -84,11 +88,13 @@ typedef void config_report(void *user, bool is_error, struct config_place place,
 MUST_USE enum err config_read_file(const char *path, char **text, size_t *text_bytes);
 /* Parses text. path is used for relative file names (it may be relative itself, to the working directory) and copied.
  * ERR_SYNTAX after at least one report of an error, at most CONFIG_MAX_ERRORS of them. ERR_NOMEM. */
-MUST_USE enum err config_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report, void *user);
+MUST_USE enum err config_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report,
+			      void *user);
 void config_free(struct config *c);
 /* A copy, for free(), of the text that c was loaded from, with the zones' lines left empty (other lines keep their numbers): for a
  * process that needs the rest of the settings at once and gets its zones otherwise. A whole copy if zones share a line with
  * something else. ERR_NOMEM. */
-MUST_USE enum err config_text_without_zones(const struct config *c, const char *text, size_t text_bytes, char **out, size_t *out_bytes);
+MUST_USE enum err config_text_without_zones(const struct config *c, const char *text, size_t text_bytes, char **out,
+					    size_t *out_bytes);
 /* Writes the schema as docs/config.md. file is a FILE. */
 void config_print_reference(void *file);

@@ -27,8 +27,8 @@ static void print_subsystem(enum log_subsystem subsystem)
 			printf("\n## %s\n\n| Code | Level | What it means | What to do | MESSAGE_ID |\n| - | - | - | - | - |\n",
 			       log_subsystem_text(subsystem));
 		log_message_id((enum log_id)i, message_id);
-		printf("| %s | %s | %s | %s | %s |\n", messages[i].code, log_level_text(messages[i].level), messages[i].explanation,
-		       messages[i].remedy, message_id);
+		printf("| %s | %s | %s | %s | %s |\n", messages[i].code, log_level_text(messages[i].level),
+		       messages[i].explanation, messages[i].remedy, message_id);
 	}
 }
 
@@ -36,11 +36,13 @@ static void print_messages(void)
 {
 	fputs("<!-- Made by `make docs` from fastpath/base/log_messages.h: change it there. -->\n"
 	      "# Log messages\n\n"
-	      "Every line of every process carries one of these codes. They are never reused, so they can be searched for and alerted on. In\n"
+	      "Every line of every process carries one of these codes. They are never reused, so they can be searched for and "
+	      "alerted on. In\n"
 	      "journald a line has the fields SKUA_CODE, SKUA_SUBSYSTEM, SKUA_PROCESS and the MESSAGE_ID given here.\n\n",
 	      stdout);
-	printf("Each code is limited on its own: %d lines at once, then %d a minute; the next line says how many were left out. Levels are set\n"
-	       "by `log:` in skua.yaml and, until the next reload or start, by `skua log level`.\n",
+	printf("Each code is limited on its own: %d lines at once, then %d a minute; the next line says how many were left out. "
+	       "Levels are set\n"
+	       "by `log:` in skua.yaml and, until the next start, by `skua log level`.\n",
 	       LOG_BURST, LOG_PER_MINUTE);
 	for (int s = 0; s < LOG_SUBSYSTEM_COUNT_; s++)
 		print_subsystem((enum log_subsystem)s);

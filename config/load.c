@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_WORDS 32    /* rows of a section, and sections */
+#define MAX_WORDS 32 /* rows of a section, and sections */
 
 bool load_is_null(const struct tree_node *node)
 {
@@ -56,24 +56,27 @@ static const char *home_of(const char *key, const struct schema_section *in)
 }
 
 /* Reports a key that is not among words, in a section or (NULL) at the top. */
-static void report_unknown(struct loader *l, const struct tree_node *node, const struct schema_section *in, const char *const *words)
+static void report_unknown(struct loader *l, const struct tree_node *node, const struct schema_section *in,
+			   const char *const *words)
 {
 	const char *nearest = value_nearest(node->key, words), *home = home_of(node->key, in);
 	const char *where = in ? in->name : "", *preposition = in ? " in " : "";
 	char list[300] = "";
 
 	if (home && !(nearest && strcmp(nearest, node->key) == 0)) {
-		reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: it belongs in \"%s\"", node->key, preposition, where, home);
+		reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: it belongs in \"%s\"", node->key,
+			       preposition, where, home);
 		return;
 	}
 	if (nearest) {
-		reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: did you mean \"%s\"?", node->key, preposition, where,
-			       nearest);
+		reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: did you mean \"%s\"?", node->key,
+			       preposition, where, nearest);
 		return;
 	}
 	for (size_t used = 0; *words && used < sizeof list; words++)
 		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *words);
-	reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: there are %s", node->key, preposition, where, list);
+	reporter_error(&l->reporter, node->key_place, "unknown key \"%.60s\"%s%s: there are %s", node->key, preposition, where,
+		       list);
 }
 
 /* Whether the key stood before; reports it. */
@@ -83,8 +86,8 @@ static bool is_repeated(struct loader *l, const struct tree_node *map, const str
 
 	if (first == node)
 		return false;
-	reporter_error(&l->reporter, node->key_place, "duplicate key \"%.60s\": it stands at line %u, column %u already", node->key,
-		       first->key_place.line, first->key_place.column);
+	reporter_error(&l->reporter, node->key_place, "duplicate key \"%.60s\": it stands at line %u, column %u already",
+		       node->key, first->key_place.line, first->key_place.column);
 	return true;
 }
 
@@ -164,8 +167,8 @@ static void load_section(struct loader *l, const struct schema_section *section,
 
 	if (map && map->kind != TREE_MAP && !load_is_null(map)) {
 		if (map->kind != TREE_REFUSED)
-			reporter_error(&l->reporter, map->place, "%s: expected a mapping, such as \"%s: ...\", not a %s", section->name,
-				       section->rows[0].key, map->kind == TREE_LIST ? "list" : "text");
+			reporter_error(&l->reporter, map->place, "%s: expected a mapping, such as \"%s: ...\", not a %s",
+				       section->name, section->rows[0].key, map->kind == TREE_LIST ? "list" : "text");
 		map = NULL;
 	}
 	if (map)
@@ -189,10 +192,11 @@ static void check_whole(struct loader *l, const struct tree_node *root)
 	const struct config *c = l->config;
 
 	if (secrets && c->server.cookie_secret_count && !c->server.cookies)
-		reporter_warning(&l->reporter, secrets->place, "server.cookie-secrets: have no effect while server.cookies is false");
+		reporter_warning(&l->reporter, secrets->place,
+				 "server.cookie-secrets: have no effect while server.cookies is false");
 	if (per_client && c->tcp.max_per_client > c->tcp.max_connections)
-		reporter_warning(&l->reporter, per_client->place, "tcp.max-per-client: has no effect above tcp.max-connections (%u)",
-				 c->tcp.max_connections);
+		reporter_warning(&l->reporter, per_client->place,
+				 "tcp.max-per-client: has no effect above tcp.max-connections (%u)", c->tcp.max_connections);
 }
 
 /* Notes the lines that belong to the zones alone. */
@@ -210,7 +214,8 @@ static void load_tree(struct loader *l, const struct tree_node *root)
 {
 	if (root && root->kind != TREE_MAP && !load_is_null(root)) {
 		if (root->kind != TREE_REFUSED)
-			reporter_error(&l->reporter, root->place, "expected sections, such as \"server:\" and \"listen:\", not a %s",
+			reporter_error(&l->reporter, root->place,
+				       "expected sections, such as \"server:\" and \"listen:\", not a %s",
 				       root->kind == TREE_LIST ? "list" : "text");
 		return;
 	}
@@ -243,12 +248,14 @@ static bool find_folder(struct loader *l, const char *path)
 		char here[LOAD_PATH_BYTES];
 		if (!getcwd(here, sizeof here))
 			return false;
-		bytes = snprintf(l->folder, sizeof l->folder, "%s%s%.*s", strcmp(here, "/") == 0 ? "" : here, slash ? "/" : "", bytes, path);
+		bytes = snprintf(l->folder, sizeof l->folder, "%s%s%.*s", strcmp(here, "/") == 0 ? "" : here, slash ? "/" : "",
+				 bytes, path);
 	}
 	return bytes >= 0 && (size_t)bytes < sizeof l->folder;
 }
 
-enum err config_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report, void *user)
+enum err config_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report,
+		     void *user)
 {
 	struct loader l = { .reporter = { .report = report, .user = user } };
 	struct tree tree = { 0 };
@@ -262,7 +269,8 @@ enum err config_load(struct config **out, const char *path, const char *text, si
 	if (l.config->path && l.config->log.level)
 		err = tree_parse(&tree, text, text_bytes, &l.reporter);
 	if (err == ERR_OK && !find_folder(&l, path)) {
-		reporter_error(&l.reporter, (struct config_place){ 1, 1 }, "the folder of this file can't be found out: its path is too long, or gone");
+		reporter_error(&l.reporter, (struct config_place){ 1, 1 },
+			       "the folder of this file can't be found out: its path is too long, or gone");
 		err = ERR_SYNTAX;
 	}
 	if (err == ERR_OK) {

@@ -4,13 +4,13 @@
 #include "config/schema.h"
 #include "config/tree.h"
 
-#define LOAD_PATH_BYTES 4096    /* of a file name, with its NUL */
-#define LOAD_KEY_BYTES 96       /* of "section.key[12345]" */
+#define LOAD_PATH_BYTES 4096 /* of a file name, with its NUL */
+#define LOAD_KEY_BYTES 96    /* of "section.key[12345]" */
 
 struct loader {
 	struct config *config;
 	struct reporter reporter;
-	char folder[LOAD_PATH_BYTES];   /* that relative names start from; absolute, no final slash ("" is the root) */
+	char folder[LOAD_PATH_BYTES]; /* that relative names start from; absolute, no final slash ("" is the root) */
 	bool is_out_of_memory;
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define SHOWN_BYTES 60  /* of a wrong value in a message */
+#define SHOWN_BYTES 60 /* of a wrong value in a message */
 
 void load_expected(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key)
 {
@@ -21,17 +21,14 @@ void load_expected(struct loader *l, const struct schema_row *row, const struct 
 	else if (node->kind == TREE_SCALAR && row->kind == SCHEMA_SECRETS)
 		reporter_error(&l->reporter, node->place, "%s: expected %s", key, expected); /* a log is no place for secrets */
 	else if (node->kind == TREE_SCALAR)
-		reporter_error(&l->reporter, node->place, "%s: expected %s, not \"%.*s%s\"", key, expected, SHOWN_BYTES, node->text,
-			       node->text_bytes > SHOWN_BYTES ? "..." : "");
+		reporter_error(&l->reporter, node->place, "%s: expected %s, not \"%.*s%s\"", key, expected, SHOWN_BYTES,
+			       node->text, node->text_bytes > SHOWN_BYTES ? "..." : "");
 	else if (node->kind != TREE_REFUSED)
 		reporter_error(&l->reporter, node->place, "%s: expected %s, not a %s", key, expected,
 			       node->kind == TREE_LIST ? "list" : "mapping");
 }
 
-static void *field_of(const struct loader *l, const struct schema_row *row)
-{
-	return (char *)l->config + row->offset;
-}
+static void *field_of(const struct loader *l, const struct schema_row *row) { return (char *)l->config + row->offset; }
 
 static void set_text(struct loader *l, const struct schema_row *row, const char *text)
 {
@@ -123,7 +120,8 @@ bool load_path(struct loader *l, const struct schema_row *row, const struct tree
 	}
 	while (text[0] == '.' && text[1] == '/')
 		text += 2;
-	int bytes = *text == '/' ? snprintf(out, LOAD_PATH_BYTES, "%s", text) : snprintf(out, LOAD_PATH_BYTES, "%s/%s", l->folder, text);
+	int bytes = *text == '/' ? snprintf(out, LOAD_PATH_BYTES, "%s", text)
+				 : snprintf(out, LOAD_PATH_BYTES, "%s/%s", l->folder, text);
 	if (bytes < 0 || (size_t)bytes > limit) {
 		reporter_error(&l->reporter, node->place, "%s: the path is longer than %zu octets%s", key, limit,
 			       *text == '/' ? "" : " with the folder of this file before it");
@@ -189,13 +187,14 @@ static void add_address(struct loader *l, const struct schema_row *row, const st
 	const char *why = NULL;
 
 	if (!value_address(node->text, 53, a, &why)) {
-		reporter_error(&l->reporter, node->place, "%s: \"%.*s\" is not an address: %s", key, SHOWN_BYTES, node->text, why);
+		reporter_error(&l->reporter, node->place, "%s: \"%.*s\" is not an address: %s", key, SHOWN_BYTES, node->text,
+			       why);
 		return;
 	}
 	for (struct config_address *b = all; b < a; b++) {
 		if (a->family == b->family && a->port == b->port && !memcmp(a->address, b->address, sizeof a->address)) {
-			reporter_error(&l->reporter, node->place, "%s: %s stands at line %u, column %u already", key, a->text, b->place.line,
-				       b->place.column);
+			reporter_error(&l->reporter, node->place, "%s: %s stands at line %u, column %u already", key, a->text,
+				       b->place.line, b->place.column);
 			return;
 		}
 	}
@@ -213,7 +212,8 @@ static void add_text(struct loader *l, const struct schema_row *row, const struc
 		if (is_secret)
 			reporter_error(&l->reporter, node->place, "%s: expected 32 hexadecimal digits", key);
 		else
-			reporter_error(&l->reporter, node->place, "%s: \"%.*s\" can't be an interface's name", key, SHOWN_BYTES, node->text);
+			reporter_error(&l->reporter, node->place, "%s: \"%.*s\" can't be an interface's name", key, SHOWN_BYTES,
+				       node->text);
 		return;
 	}
 	for (size_t i = 0; i < *count_of(l, row); i++) {
@@ -239,7 +239,8 @@ static void set_list(struct loader *l, const struct schema_row *row, const struc
 		if (node->kind == TREE_LIST) {
 			char expected[SCHEMA_EXPECTED_BYTES];
 			schema_expected(expected, row);
-			reporter_error(&l->reporter, node->place, "%s: expected %s; this list has %zu entries", key, expected, node->child_count);
+			reporter_error(&l->reporter, node->place, "%s: expected %s; this list has %zu entries", key, expected,
+				       node->child_count);
 		} else {
 			load_expected(l, row, node, key);
 		}
@@ -269,7 +270,8 @@ static void set_cpus(struct loader *l, const struct schema_row *row, const struc
 
 	if (is_auto(row, node))
 		return;
-	if (node->kind == TREE_MAP || node->kind == TREE_REFUSED || load_is_null(node) || (node->kind == TREE_LIST && !node->child)) {
+	if (node->kind == TREE_MAP || node->kind == TREE_REFUSED || load_is_null(node) ||
+	    (node->kind == TREE_LIST && !node->child)) {
 		load_expected(l, row, node, key);
 		return;
 	}
@@ -306,7 +308,8 @@ void load_value(struct loader *l, const struct schema_row *row, const struct tre
 		break;
 	case SCHEMA_EMPTY_LIST:
 		if (node->kind == TREE_LIST && node->child)
-			reporter_error(&l->reporter, node->place, "%s is not available yet in this version: leave the list empty", key);
+			reporter_error(&l->reporter, node->place, "%s is not available yet in this version: leave the list empty",
+				       key);
 		else if (node->kind != TREE_LIST)
 			load_expected(l, row, node, key);
 		break;

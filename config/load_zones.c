@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FIRST_CHUNK_BYTES 4096u         /* a few zones take no more than that */
+#define FIRST_CHUNK_BYTES 4096u /* a few zones take no more than that */
 #define CHUNK_BYTES (256u << 10)
 
 struct zone_memory {
@@ -41,7 +41,8 @@ static const char *keep(struct loader *l, const void *bytes, size_t count)
 }
 
 /* The zone of that name; NULL after adding z, whose index is i. */
-static const struct config_zone *find_or_add(const struct config *c, struct zone_index *index, const struct config_zone *z, size_t i)
+static const struct config_zone *find_or_add(const struct config *c, struct zone_index *index, const struct config_zone *z,
+					     size_t i)
 {
 	size_t slot = name_hash(z->name, z->name_bytes) & index->mask;
 
@@ -54,7 +55,8 @@ static const struct config_zone *find_or_add(const struct config *c, struct zone
 	return NULL;
 }
 
-static bool read_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, struct config_zone *z)
+static bool read_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key,
+		      struct config_zone *z)
 {
 	static const uint8_t root[1];
 	uint8_t name[NAME_MAX_BYTES];
@@ -87,7 +89,8 @@ static bool read_zone(struct loader *l, const struct schema_section *section, co
 	*z = (struct config_zone){ 0 };
 	if (entry->kind != TREE_MAP) {
 		if (entry->kind != TREE_REFUSED)
-			reporter_error(&l->reporter, entry->place, "zones[%zu]: expected a mapping with \"name\" and \"file\"", number);
+			reporter_error(&l->reporter, entry->place, "zones[%zu]: expected a mapping with \"name\" and \"file\"",
+				       number);
 		return false;
 	}
 	load_check_keys(l, entry, section);
@@ -109,7 +112,8 @@ static bool read_zone(struct loader *l, const struct schema_section *section, co
 	return ok && !l->is_out_of_memory;
 }
 
-static void read_list(struct loader *l, const struct schema_section *section, const struct tree_node *list, struct zone_index *index)
+static void read_list(struct loader *l, const struct schema_section *section, const struct tree_node *list,
+		      struct zone_index *index)
 {
 	struct config *c = l->config;
 	size_t number = 0;
@@ -120,8 +124,8 @@ static void read_list(struct loader *l, const struct schema_section *section, co
 			continue;
 		const struct config_zone *other = find_or_add(c, index, z, c->zone_count);
 		if (other)
-			reporter_error(&l->reporter, z->place, "zones[%zu].name: \"%.60s\" stands at line %u, column %u already", number,
-				       z->name_text, other->place.line, other->place.column);
+			reporter_error(&l->reporter, z->place, "zones[%zu].name: \"%.60s\" stands at line %u, column %u already",
+				       number, z->name_text, other->place.line, other->place.column);
 		else
 			c->zone_count++;
 	}
@@ -135,7 +139,9 @@ void load_zones(struct loader *l, const struct schema_section *section, const st
 		return;
 	if (list->kind != TREE_LIST) {
 		if (list->kind != TREE_REFUSED)
-			reporter_error(&l->reporter, list->place, "zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"");
+			reporter_error(
+				&l->reporter, list->place,
+				"zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"");
 		return;
 	}
 	if (list->child_count > CONFIG_MAX_ZONES) {

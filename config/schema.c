@@ -13,102 +13,103 @@
 #define US 1000ull
 #define SECOND (1000 * MS)
 
+/* clang-format off */
 #define AT(member) .offset = offsetof(struct config, member), .field_bytes = sizeof(((struct config *)0)->member)
 #define LIST_AT(member, count) AT(member), .count_offset = offsetof(struct config, count)
 #define IN_ZONE(member) .offset = offsetof(struct config_zone, member), .field_bytes = sizeof(((struct config_zone *)0)->member)
 #define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
 static const struct schema_row server_rows[] = {
-	{ .key = "identity", .kind = SCHEMA_TEXT, .effect = EFFECT_RELOAD, AT(server.identity), .min = 0, .max = 127,
+	{ .key = "identity", .kind = SCHEMA_TEXT, AT(server.identity), .min = 0, .max = 127,
 	  .fallback_text = "the host's name",
 	  .help = "What this server calls itself: NSID, and CHAOS `id.server` and `hostname.bind`. Empty: it does not say." },
-	{ .key = "state", .kind = SCHEMA_PATH, .effect = EFFECT_RESTART, AT(server.state), .max = 1024, .fallback = "/var/lib/skua",
+	{ .key = "state", .kind = SCHEMA_PATH, AT(server.state), .max = 1024, .fallback = "/var/lib/skua",
 	  .help = "Folder for what outlives a restart." },
-	{ .key = "run", .kind = SCHEMA_PATH, .effect = EFFECT_RESTART, AT(server.run), .max = 80, .fallback = "/run/skua",
+	{ .key = "run", .kind = SCHEMA_PATH, AT(server.run), .max = 80, .fallback = "/run/skua",
 	  .help = "Folder for the control sockets. A unix socket's path is short, so this one must be too." },
-	{ .key = "workers", .kind = SCHEMA_COUNT, .effect = EFFECT_RESTART, AT(server.workers), .min = 1, .max = CONFIG_MAX_CPUS,
+	{ .key = "workers", .kind = SCHEMA_COUNT, AT(server.workers), .min = 1, .max = CONFIG_MAX_CPUS,
 	  .has_auto = true, .fallback = "auto",
 	  .help = "Threads of the slowpath that answer UDP over kernel sockets. `auto`: one for every CPU that the process may use." },
-	{ .key = "version-text", .kind = SCHEMA_TEXT, .effect = EFFECT_RELOAD, AT(server.version_text), .min = 0, .max = 127,
+	{ .key = "version-text", .kind = SCHEMA_TEXT, AT(server.version_text), .min = 0, .max = 127,
 	  .fallback = "\"\"", .help = "What CHAOS `version.bind` and `version.server` answer. Empty: they are refused." },
-	{ .key = "chaos", .kind = SCHEMA_BOOL, .effect = EFFECT_RELOAD, AT(server.chaos), .fallback = "true",
+	{ .key = "chaos", .kind = SCHEMA_BOOL, AT(server.chaos), .fallback = "true",
 	  .help = "Answer CHAOS queries for the identity and the version." },
-	{ .key = "nsid", .kind = SCHEMA_BOOL, .effect = EFFECT_RELOAD, AT(server.nsid), .fallback = "true",
+	{ .key = "nsid", .kind = SCHEMA_BOOL, AT(server.nsid), .fallback = "true",
 	  .help = "Send the identity to those who ask for it by EDNS NSID (RFC 5001)." },
-	{ .key = "cookies", .kind = SCHEMA_BOOL, .effect = EFFECT_RELOAD, AT(server.cookies), .fallback = "true",
+	{ .key = "cookies", .kind = SCHEMA_BOOL, AT(server.cookies), .fallback = "true",
 	  .help = "Answer DNS cookies (RFC 7873, RFC 9018)." },
-	{ .key = "ede", .kind = SCHEMA_BOOL, .effect = EFFECT_RELOAD, AT(server.ede), .fallback = "true",
+	{ .key = "ede", .kind = SCHEMA_BOOL, AT(server.ede), .fallback = "true",
 	  .help = "Add extended errors (RFC 8914) to answers that need an explanation." },
-	{ .key = "cookie-secrets", .kind = SCHEMA_SECRETS, .effect = EFFECT_RELOAD, LIST_AT(server.cookie_secrets, server.cookie_secret_count),
+	{ .key = "cookie-secrets", .kind = SCHEMA_SECRETS, LIST_AT(server.cookie_secrets, server.cookie_secret_count),
 	  .max = 2, .fallback = "[]", .fallback_text = "a random one for each `skua run`",
 	  .help = "Secrets for server cookies, the same on all boxes of an anycast group. The first makes new cookies, both are accepted: "
 		  "to roll, put the new one second everywhere, then swap, then drop the old one." },
-	{ .key = "udp-payload", .kind = SCHEMA_COUNT, .effect = EFFECT_RELOAD, AT(server.udp_payload), .min = 512, .max = 4096,
+	{ .key = "udp-payload", .kind = SCHEMA_COUNT, AT(server.udp_payload), .min = 512, .max = 4096,
 	  .fallback = "1232", .help = "Octets of the largest answer over UDP, whatever the client says it can take; larger ones are truncated (TC)." },
-	{ .key = "user-fastpath", .kind = SCHEMA_USER, .effect = EFFECT_RESTART, AT(server.user_fastpath), .fallback = "skua-fastpath",
+	{ .key = "user-fastpath", .kind = SCHEMA_USER, AT(server.user_fastpath), .fallback = "skua-fastpath",
 	  .help = "User that the fastpath becomes, if `skua run` is root and the user exists." },
-	{ .key = "user-slowpath", .kind = SCHEMA_USER, .effect = EFFECT_RESTART, AT(server.user_slowpath), .fallback = "skua-slowpath",
+	{ .key = "user-slowpath", .kind = SCHEMA_USER, AT(server.user_slowpath), .fallback = "skua-slowpath",
 	  .help = "User that the slowpath becomes, if `skua run` is root and the user exists." },
 };
 static const struct schema_row listen_rows[] = {
-	{ .key = "dns", .kind = SCHEMA_ADDRESSES, .effect = EFFECT_RESTART, LIST_AT(listen.dns, listen.dns_count), .min = 1,
+	{ .key = "dns", .kind = SCHEMA_ADDRESSES, LIST_AT(listen.dns, listen.dns_count), .min = 1,
 	  .max = CONFIG_MAX_ADDRESSES, .fallback = "[ 127.0.0.1 ]",
 	  .help = "Addresses for DNS over UDP and TCP, port 53 unless one is given. `0.0.0.0` and `::` stand for all of the system's." },
-	{ .key = "udp-receive-buffer", .kind = SCHEMA_SIZE, .effect = EFFECT_RESTART, AT(listen.udp_receive_buffer), .min = 64 * KIB,
+	{ .key = "udp-receive-buffer", .kind = SCHEMA_SIZE, AT(listen.udp_receive_buffer), .min = 64 * KIB,
 	  .max = GIB, .fallback = "16M", .help = "Receive buffer asked for, for each UDP socket: what a burst may fill before queries are lost." },
-	{ .key = "allow", .kind = SCHEMA_EMPTY_LIST, .effect = EFFECT_RELOAD, .fallback = "[]",
+	{ .key = "allow", .kind = SCHEMA_EMPTY_LIST, .fallback = "[]",
 	  .help = "Prefixes that may ask; empty: everybody may. Anything else than an empty list is not available yet in this version." },
-	{ .key = "deny", .kind = SCHEMA_EMPTY_LIST, .effect = EFFECT_RELOAD, .fallback = "[]",
+	{ .key = "deny", .kind = SCHEMA_EMPTY_LIST, .fallback = "[]",
 	  .help = "Prefixes that may not ask. Anything else than an empty list is not available yet in this version." },
 };
 static const struct schema_row xdp_rows[] = {
-	{ .key = "enabled", .kind = SCHEMA_BOOL, .effect = EFFECT_RESTART, AT(xdp.enabled), .fallback = "true",
+	{ .key = "enabled", .kind = SCHEMA_BOOL, AT(xdp.enabled), .fallback = "true",
 	  .help = "`false` keeps XDP off altogether, as does `SKUA_XDP=off` in the environment: for a box that can't be reached any more." },
-	{ .key = "interfaces", .kind = SCHEMA_INTERFACES, .effect = EFFECT_RESTART, LIST_AT(xdp.interfaces, xdp.interface_count),
+	{ .key = "interfaces", .kind = SCHEMA_INTERFACES, LIST_AT(xdp.interfaces, xdp.interface_count),
 	  .max = CONFIG_MAX_INTERFACES, .fallback = "[]",
 	  .help = "Network interfaces whose queries the fastpath answers; each of their queues gets a thread. Empty: kernel sockets only." },
-	{ .key = "mode", .kind = SCHEMA_CHOICE, .effect = EFFECT_RESTART, AT(xdp.mode), .words = WORDS("auto", "zerocopy", "copy", "skb"),
+	{ .key = "mode", .kind = SCHEMA_CHOICE, AT(xdp.mode), .words = WORDS("auto", "zerocopy", "copy", "skb"),
 	  .fallback = "auto", .help = "How AF_XDP binds. `auto`: the best that the driver is known to do; the choice is logged." },
-	{ .key = "cpus", .kind = SCHEMA_CPUS, .effect = EFFECT_RESTART, LIST_AT(xdp.cpus, xdp.cpu_count), .min = 1, .max = CONFIG_MAX_CPUS,
+	{ .key = "cpus", .kind = SCHEMA_CPUS, LIST_AT(xdp.cpus, xdp.cpu_count), .min = 1, .max = CONFIG_MAX_CPUS,
 	  .has_auto = true, .fallback = "auto",
 	  .help = "CPUs for the fastpath's threads. `auto`: at most half of the CPUs, on the card's NUMA node." },
-	{ .key = "reply", .kind = SCHEMA_CHOICE, .effect = EFFECT_RESTART, AT(xdp.reply), .words = WORDS("swap", "route"),
+	{ .key = "reply", .kind = SCHEMA_CHOICE, AT(xdp.reply), .words = WORDS("swap", "route"),
 	  .words_later = 1u << REPLY_ROUTE, .fallback = "swap",
 	  .help = "`swap`: an answer goes back to where its query came from. `route`, by the kernel's routes, is not available yet in this version." },
-	{ .key = "pin-dir", .kind = SCHEMA_PATH, .effect = EFFECT_RESTART, AT(xdp.pin_dir), .max = 1024, .fallback = "/sys/fs/bpf/skua",
+	{ .key = "pin-dir", .kind = SCHEMA_PATH, AT(xdp.pin_dir), .max = 1024, .fallback = "/sys/fs/bpf/skua",
 	  .help = "Folder in a bpffs where the XDP link and maps are pinned; a bpffs is mounted where there is none." },
-	{ .key = "ring-size", .kind = SCHEMA_COUNT, .effect = EFFECT_RESTART, AT(xdp.ring_size), .min = 64, .max = 16384,
+	{ .key = "ring-size", .kind = SCHEMA_COUNT, AT(xdp.ring_size), .min = 64, .max = 16384,
 	  .is_power_of_two = true, .fallback = "2048", .help = "Descriptors in each of a queue's receive and transmit rings." },
-	{ .key = "busy-poll", .kind = SCHEMA_DURATION, .effect = EFFECT_RESTART, AT(xdp.busy_poll_us), .max = 10 * MS, .unit_ns = US,
+	{ .key = "busy-poll", .kind = SCHEMA_DURATION, AT(xdp.busy_poll_us), .max = 10 * MS, .unit_ns = US,
 	  .fallback = "0", .help = "How long the kernel polls the driver on a thread's behalf before it sleeps. 0: not at all." },
-	{ .key = "verify-checksums", .kind = SCHEMA_BOOL, .effect = EFFECT_RESTART, AT(xdp.verify_checksums), .fallback = "false",
+	{ .key = "verify-checksums", .kind = SCHEMA_BOOL, AT(xdp.verify_checksums), .fallback = "false",
 	  .help = "Check the UDP checksums of received queries in software. Cards do so already; virtual ones often leave them unfinished." },
 };
 static const struct schema_row tcp_rows[] = {
-	{ .key = "max-connections", .kind = SCHEMA_COUNT, .effect = EFFECT_RESTART, AT(tcp.max_connections), .min = 1, .max = 1000000,
+	{ .key = "max-connections", .kind = SCHEMA_COUNT, AT(tcp.max_connections), .min = 1, .max = 1000000,
 	  .fallback = "4096", .help = "TCP connections in all." },
-	{ .key = "max-per-client", .kind = SCHEMA_COUNT, .effect = EFFECT_RESTART, AT(tcp.max_per_client), .min = 1, .max = 1000000,
+	{ .key = "max-per-client", .kind = SCHEMA_COUNT, AT(tcp.max_per_client), .min = 1, .max = 1000000,
 	  .fallback = "64", .help = "TCP connections of one client address." },
-	{ .key = "idle-timeout", .kind = SCHEMA_DURATION, .effect = EFFECT_RESTART, AT(tcp.idle_timeout_ms), .min = 100 * MS,
+	{ .key = "idle-timeout", .kind = SCHEMA_DURATION, AT(tcp.idle_timeout_ms), .min = 100 * MS,
 	  .max = 3600 * SECOND, .unit_ns = MS, .fallback = "10s",
 	  .help = "A connection without a query for so long is closed; told to clients by edns-tcp-keepalive (RFC 7828)." },
-	{ .key = "max-queries-in-flight", .kind = SCHEMA_COUNT, .effect = EFFECT_RESTART, AT(tcp.max_queries_in_flight), .min = 1,
+	{ .key = "max-queries-in-flight", .kind = SCHEMA_COUNT, AT(tcp.max_queries_in_flight), .min = 1,
 	  .max = 65535, .fallback = "128", .help = "Queries of one connection that wait for their answer; further ones are read later." },
 };
 static const struct schema_row zone_rows[] = {
-	{ .key = "name", .kind = SCHEMA_ZONE_NAME, .effect = EFFECT_RELOAD, IN_ZONE(name), .fallback_text = "required",
+	{ .key = "name", .kind = SCHEMA_ZONE_NAME, IN_ZONE(name), .fallback_text = "required",
 	  .help = "The zone's name. A name stands once only." },
-	{ .key = "file", .kind = SCHEMA_ZONE_FILE, .effect = EFFECT_RELOAD, IN_ZONE(file), .max = 4000, .fallback_text = "required",
+	{ .key = "file", .kind = SCHEMA_ZONE_FILE, .effect = EFFECT_RESTART_FILE, IN_ZONE(file), .max = 4000, .fallback_text = "required",
 	  .help = "Its master file (RFC 1035 section 5)." },
 };
 static const struct schema_row limits_rows[] = {
-	{ .key = "max-zone-bytes", .kind = SCHEMA_SIZE, .effect = EFFECT_RELOAD, AT(limits.max_zone_bytes), .min = MIB, .max = 1024 * GIB,
+	{ .key = "max-zone-bytes", .kind = SCHEMA_SIZE, AT(limits.max_zone_bytes), .min = MIB, .max = 1024 * GIB,
 	  .fallback = "16G", .help = "Memory that building one zone may take; a zone that needs more is not loaded." },
 };
 
 #define LEVELS WORDS("error", "warning", "notice", "info", "debug")
 #define LEVEL_ROW(name, what) \
-	{ .key = name, .kind = SCHEMA_LEVEL, .effect = EFFECT_RELOAD, .words = LEVELS, .fallback = "info", \
+	{ .key = name, .kind = SCHEMA_LEVEL, .effect = EFFECT_RESTART_LEVEL, .words = LEVELS, .fallback = "info", \
 	  .help = "Lines of this level and of more urgent ones are written about " what "." }
 static const struct schema_row log_rows[] = {
 	LEVEL_ROW("run", "the supervisor and the parts that it runs"),
@@ -129,12 +130,13 @@ const struct schema_section schema_sections[] = {
 	{ "tcp", ROWS(tcp_rows), .help = "DNS over TCP." },
 	{ "zones", ROWS(zone_rows), .is_list = true, .help = "A list: one entry for each zone that is served from a master file." },
 	{ "limits", ROWS(limits_rows), .help = "Bounds for what one input may take." },
-	{ "log", ROWS(log_rows), .help = "One level for each subsystem; `skua log level` changes them until the next reload or start." },
+	{ "log", ROWS(log_rows), .help = "One level for each subsystem; `skua log level` changes them until the next start." },
 	{ "forward", NULL, 0, .is_later = true, .help = "Forwarding." },
 	{ "recursion", NULL, 0, .is_later = true, .help = "Recursion." },
 	{ "cache", NULL, 0, .is_later = true, .help = "The answer cache." },
 };
 const size_t schema_section_count = ARRAY_LEN(schema_sections);
+/* clang-format on */
 
 static void expected_words(char out[static SCHEMA_EXPECTED_BYTES], const struct schema_row *row)
 {
@@ -160,16 +162,19 @@ static void expected_range(char out[static SCHEMA_EXPECTED_BYTES], const struct 
 	case SCHEMA_DURATION:
 		value_duration_text(min, row->min);
 		value_duration_text(max, row->max);
-		snprintf(out, SCHEMA_EXPECTED_BYTES, "a duration from %s to %s, in whole %s", min, max, row->unit_ns == US ? "us" : "ms");
+		snprintf(out, SCHEMA_EXPECTED_BYTES, "a duration from %s to %s, in whole %s", min, max,
+			 row->unit_ns == US ? "us" : "ms");
 		break;
 	default:
-		snprintf(out, SCHEMA_EXPECTED_BYTES, "%sa %s from %llu to %llu", also_auto, row->is_power_of_two ? "power of two" : "number",
-			 (unsigned long long)row->min, (unsigned long long)row->max);
+		snprintf(out, SCHEMA_EXPECTED_BYTES, "%sa %s from %llu to %llu", also_auto,
+			 row->is_power_of_two ? "power of two" : "number", (unsigned long long)row->min,
+			 (unsigned long long)row->max);
 		break;
 	}
 }
 
-static void expected_list(char out[static SCHEMA_EXPECTED_BYTES], const struct schema_row *row, const char *what, const char *example)
+static void expected_list(char out[static SCHEMA_EXPECTED_BYTES], const struct schema_row *row, const char *what,
+			  const char *example)
 {
 	snprintf(out, SCHEMA_EXPECTED_BYTES, "%sa list of %s%llu %s, such as %s", row->has_auto ? "auto, or " : "",
 		 row->min ? "1 to " : "at most ", (unsigned long long)row->max, what, example);
@@ -178,7 +183,9 @@ static void expected_list(char out[static SCHEMA_EXPECTED_BYTES], const struct s
 void schema_expected(char out[static SCHEMA_EXPECTED_BYTES], const struct schema_row *row)
 {
 	switch (row->kind) {
-	case SCHEMA_TEXT: snprintf(out, SCHEMA_EXPECTED_BYTES, "a text of at most %u printable characters", (unsigned)row->max); break;
+	case SCHEMA_TEXT:
+		snprintf(out, SCHEMA_EXPECTED_BYTES, "a text of at most %u printable characters", (unsigned)row->max);
+		break;
 	case SCHEMA_USER: snprintf(out, SCHEMA_EXPECTED_BYTES, "the name of a user"); break;
 	case SCHEMA_PATH:
 	case SCHEMA_ZONE_FILE: snprintf(out, SCHEMA_EXPECTED_BYTES, "a path of at most %u octets", (unsigned)row->max); break;

@@ -4,25 +4,31 @@
 #include "config/config.h"
 
 enum schema_kind {
-	SCHEMA_TEXT,            /* char *; min and max: octets */
-	SCHEMA_USER,            /* char * */
-	SCHEMA_PATH,            /* char *, absolute; max: octets */
-	SCHEMA_BOOL,            /* bool */
-	SCHEMA_COUNT,           /* unsigned */
-	SCHEMA_SIZE,            /* unsigned or uint64_t, by field_bytes */
-	SCHEMA_DURATION,        /* unsigned, in units of unit_ns */
-	SCHEMA_CHOICE,          /* enum, the index in words */
-	SCHEMA_LEVEL,           /* none: into config.log; the row's key is the subsystem, words the levels */
-	SCHEMA_ADDRESSES,       /* struct config_address * and a count */
-	SCHEMA_INTERFACES,      /* char ** and a count */
-	SCHEMA_SECRETS,         /* char ** and a count */
-	SCHEMA_CPUS,            /* unsigned * and a count */
-	SCHEMA_ZONE_NAME,       /* of struct config_zone: name and name_text */
-	SCHEMA_ZONE_FILE,       /* of struct config_zone: file */
-	SCHEMA_EMPTY_LIST,      /* none: a list of a later version, which may be there as long as it is empty */
+	SCHEMA_TEXT,	   /* char *; min and max: octets */
+	SCHEMA_USER,	   /* char * */
+	SCHEMA_PATH,	   /* char *, absolute; max: octets */
+	SCHEMA_BOOL,	   /* bool */
+	SCHEMA_COUNT,	   /* unsigned */
+	SCHEMA_SIZE,	   /* unsigned or uint64_t, by field_bytes */
+	SCHEMA_DURATION,   /* unsigned, in units of unit_ns */
+	SCHEMA_CHOICE,	   /* enum, the index in words */
+	SCHEMA_LEVEL,	   /* none: into config.log; the row's key is the subsystem, words the levels */
+	SCHEMA_ADDRESSES,  /* struct config_address * and a count */
+	SCHEMA_INTERFACES, /* char ** and a count */
+	SCHEMA_SECRETS,	   /* char ** and a count */
+	SCHEMA_CPUS,	   /* unsigned * and a count */
+	SCHEMA_ZONE_NAME,  /* of struct config_zone: name and name_text */
+	SCHEMA_ZONE_FILE,  /* of struct config_zone: file */
+	SCHEMA_EMPTY_LIST, /* none: a list of a later version, which may be there as long as it is empty */
 };
-enum schema_effect { EFFECT_RELOAD, EFFECT_RESTART };
+/* When a changed value takes effect. All of skua.yaml is read when `skua run` starts; some things have a quicker way beside it. */
+enum schema_effect {
+	EFFECT_RESTART,
+	EFFECT_RESTART_FILE,  /* a master file's content: at `skua reload` */
+	EFFECT_RESTART_LEVEL, /* log levels: at once by `skua log level` */
+};
 
+/* clang-format off */
 struct schema_row {
 	const char *key;
 	enum schema_kind kind;
@@ -47,6 +53,7 @@ struct schema_section {
 	bool is_later;                  /* of a later version: refused */
 	const char *help;
 };
+/* clang-format on */
 extern const struct schema_section schema_sections[];
 extern const size_t schema_section_count;
 

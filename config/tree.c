@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-#define FIRST_CHUNK_BYTES (16u << 10)   /* enough for most files */
+#define FIRST_CHUNK_BYTES (16u << 10) /* enough for most files */
 #define CHUNK_BYTES (1u << 20)
 #define MESSAGE_BYTES 512
 
@@ -22,9 +22,9 @@ struct builder {
 	struct reporter *reporter;
 	struct tree_node *open[TREE_MAX_DEPTH]; /* mappings and lists that have not ended */
 	size_t depth;
-	const char *key;        /* read, its value not yet */
+	const char *key; /* read, its value not yet */
 	struct config_place key_place;
-	bool is_key_refused;    /* its value is built and then not linked */
+	bool is_key_refused; /* its value is built and then not linked */
 	unsigned documents;
 };
 
@@ -146,10 +146,7 @@ static enum err add_node(struct builder *b, const yaml_event_t *event, enum tree
 	return link_node(b, node);
 }
 
-static bool is_key_next(const struct builder *b)
-{
-	return b->depth > 0 && b->open[b->depth - 1]->kind == TREE_MAP && !b->key;
-}
+static bool is_key_next(const struct builder *b) { return b->depth > 0 && b->open[b->depth - 1]->kind == TREE_MAP && !b->key; }
 
 static enum err on_scalar(struct builder *b, const yaml_event_t *event)
 {
@@ -173,7 +170,8 @@ static enum err on_scalar(struct builder *b, const yaml_event_t *event)
 		b->key_place = place;
 		b->is_key_refused = strcmp(text, "<<") == 0 && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 		if (b->is_key_refused)
-			reporter_error(b->reporter, place, "merge keys (<<) are not supported: write the keys where they are needed");
+			reporter_error(b->reporter, place,
+				       "merge keys (<<) are not supported: write the keys where they are needed");
 		return ERR_OK;
 	}
 	enum err err = add_node(b, event, TREE_SCALAR, &node);
@@ -279,13 +277,15 @@ static enum err report_yaml_error(const yaml_parser_t *parser, const char *text,
 	if (parser->error == YAML_MEMORY_ERROR)
 		return ERR_NOMEM;
 	if (parser->error == YAML_READER_ERROR) {
-		reporter_error(r, place_of_offset(text, bytes, parser->problem_offset), "not a text in UTF-8: %s", parser->problem);
+		reporter_error(r, place_of_offset(text, bytes, parser->problem_offset), "not a text in UTF-8: %s",
+			       parser->problem);
 		return ERR_SYNTAX;
 	}
 	if (is_at_tab(text, bytes, place))
 		reporter_error(r, place, "a tab can't indent or separate in YAML: use spaces");
 	else if (parser->context && context.line != place.line)
-		reporter_error(r, place, "not valid YAML: %s, %s that starts at line %u", parser->problem, parser->context, context.line);
+		reporter_error(r, place, "not valid YAML: %s, %s that starts at line %u", parser->problem, parser->context,
+			       context.line);
 	else if (parser->context)
 		reporter_error(r, place, "not valid YAML: %s, %s", parser->problem, parser->context);
 	else

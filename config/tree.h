@@ -6,7 +6,7 @@
 
 #define TREE_MAX_DEPTH 8
 #define TREE_MAX_NODES 8000000
-#define TREE_MAX_KEYS 256               /* of one mapping */
+#define TREE_MAX_KEYS 256 /* of one mapping */
 #define TREE_MAX_SCALAR_BYTES 4096
 
 /* Counts and forwards what is reported; what comes after CONFIG_MAX_ERRORS errors is left out. */
@@ -22,22 +22,22 @@ enum tree_kind {
 	TREE_SCALAR,
 	TREE_LIST,
 	TREE_MAP,
-	TREE_REFUSED,   /* reported already */
+	TREE_REFUSED, /* reported already */
 };
 struct tree_node {
 	enum tree_kind kind;
-	bool is_quoted;                 /* scalar */
-	bool is_flow;                   /* mapping in braces */
+	bool is_quoted; /* scalar */
+	bool is_flow;	/* mapping in braces */
 	struct config_place place, key_place;
-	const char *key;                /* in a mapping; NUL-terminated */
-	const char *text;               /* scalar; NUL-terminated, holds no other NUL */
+	const char *key;  /* in a mapping; NUL-terminated */
+	const char *text; /* scalar; NUL-terminated, holds no other NUL */
 	size_t text_bytes;
 	struct tree_node *child, *last_child, *next;
 	size_t child_count;
 };
 
 struct tree {
-	struct tree_node *root;         /* NULL: the text is empty or only comments */
+	struct tree_node *root; /* NULL: the text is empty or only comments */
 	struct tree_chunk *chunks_;
 	size_t chunk_used_, node_count_;
 };

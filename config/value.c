@@ -7,16 +7,26 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define NEAREST_MAX_BYTES 48    /* longer words have no nearest one */
+#define NEAREST_MAX_BYTES 48 /* longer words have no nearest one */
 
-struct unit { const char *text; uint64_t factor; };
+struct unit {
+	const char *text;
+	uint64_t factor;
+};
 static const struct unit size_units[] = {
 	{ "", 1 },
-	{ "K", 1ull << 10 },   { "M", 1ull << 20 },   { "G", 1ull << 30 },   { "T", 1ull << 40 },
-	{ "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 },
+	{ "K", 1ull << 10 },
+	{ "M", 1ull << 20 },
+	{ "G", 1ull << 30 },
+	{ "T", 1ull << 40 },
+	{ "KiB", 1ull << 10 },
+	{ "MiB", 1ull << 20 },
+	{ "GiB", 1ull << 30 },
+	{ "TiB", 1ull << 40 },
 };
 static const struct unit duration_units[] = {
-	{ "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { "m", 60000000000 }, { "h", 3600000000000 }, { "d", 86400000000000 },
+	{ "us", 1000 },	      { "ms", 1000000 },      { "s", 1000000000 },
+	{ "m", 60000000000 }, { "h", 3600000000000 }, { "d", 86400000000000 },
 };
 
 bool value_bool(const char *text, bool *out)
@@ -165,8 +175,9 @@ bool value_address(const char *text, uint16_t default_port, struct config_addres
 	} else if (inet_pton(AF_INET6, host, a.address) == 1) {
 		a.family = 6;
 	} else {
-		*why = strchr(host, '%') ? "scopes (%interface) are not supported" :
-					   "expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or [2001:db8::1]:5300";
+		*why = strchr(host, '%') ? "scopes (%interface) are not supported"
+					 : "expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
+					   "[2001:db8::1]:5300";
 		return false;
 	}
 	if (a.family == 6 && !memcmp(a.address, mapped, sizeof mapped)) {
@@ -234,7 +245,8 @@ bool value_is_interface(const char *text)
 	if (bytes == 0 || bytes > 15 || !strcmp(text, ".") || !strcmp(text, ".."))
 		return false;
 	for (; *text; text++) {
-		if (*text <= ' ' || *text == 127 || *text == '/' || *text == ':' || *text == '%') /* dev_valid_name of the kernel */
+		if (*text <= ' ' || *text == 127 || *text == '/' || *text == ':' ||
+		    *text == '%') /* dev_valid_name of the kernel */
 			return false;
 	}
 	return true;
@@ -249,15 +261,9 @@ bool value_is_user(const char *text)
 	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") == bytes;
 }
 
-bool value_is_secret(const char *text)
-{
-	return strlen(text) == 32 && strspn(text, "0123456789abcdefABCDEF") == 32;
-}
+bool value_is_secret(const char *text) { return strlen(text) == 32 && strspn(text, "0123456789abcdefABCDEF") == 32; }
 
-static char folded(char c)
-{
-	return c == '_' ? '-' : (char)tolower((unsigned char)c);
-}
+static char folded(char c) { return c == '_' ? '-' : (char)tolower((unsigned char)c); }
 
 /* Edits (insert, delete, replace, swap of neighbours) that make b of a; both at most NEAREST_MAX_BYTES. */
 static unsigned distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)

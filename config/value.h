@@ -4,7 +4,7 @@
 #pragma once
 #include "config/config.h"
 
-#define VALUE_TEXT_BYTES 32     /* of a number, size or duration */
+#define VALUE_TEXT_BYTES 32 /* of a number, size or duration */
 #define VALUE_MAX_CPU 1023
 
 /* true, false, yes, no, on, off, in any letter case. */

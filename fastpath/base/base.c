@@ -26,10 +26,7 @@ static const char *const texts[ERR_COUNT_] = {
 	[ERR_IO] = "system call failed",
 };
 
-const char *err_text(enum err err)
-{
-	return (unsigned)err < ERR_COUNT_ ? texts[err] : "unknown error";
-}
+const char *err_text(enum err err) { return (unsigned)err < ERR_COUNT_ ? texts[err] : "unknown error"; }
 
 enum err err_from_errno(int errno_value)
 {

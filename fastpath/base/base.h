@@ -25,23 +25,23 @@
 /* What the environment or an input can do to us. Out-parameters stay untouched on failure. */
 enum err {
 	ERR_OK = 0,
-	ERR_NOMEM,      /* an allocation or a mapping failed */
-	ERR_ARGUMENT,   /* the caller's value is out of its documented range */
-	ERR_SYNTAX,     /* text does not follow its grammar */
-	ERR_RANGE,      /* a well-formed value is out of range */
-	ERR_NOSPACE,    /* the caller's buffer, a ring or a limit is full */
-	ERR_TRUNCATED,  /* input ends before its own lengths say so */
-	ERR_MALFORMED,  /* wire data breaks its format */
-	ERR_CORRUPT,    /* shared memory or an image fails its checks */
+	ERR_NOMEM,     /* an allocation or a mapping failed */
+	ERR_ARGUMENT,  /* the caller's value is out of its documented range */
+	ERR_SYNTAX,    /* text does not follow its grammar */
+	ERR_RANGE,     /* a well-formed value is out of range */
+	ERR_NOSPACE,   /* the caller's buffer, a ring or a limit is full */
+	ERR_TRUNCATED, /* input ends before its own lengths say so */
+	ERR_MALFORMED, /* wire data breaks its format */
+	ERR_CORRUPT,   /* shared memory or an image fails its checks */
 	ERR_NOTFOUND,
 	ERR_EXISTS,
-	ERR_BUSY,       /* try again later: the resource is held */
-	ERR_AGAIN,      /* would block */
-	ERR_CLOSED,     /* the peer has gone */
+	ERR_BUSY,   /* try again later: the resource is held */
+	ERR_AGAIN,  /* would block */
+	ERR_CLOSED, /* the peer has gone */
 	ERR_TIMEOUT,
-	ERR_DENIED,     /* privileges or policy */
-	ERR_UNSUPPORTED,/* the kernel, driver or library can't */
-	ERR_IO,         /* any other failed system call */
+	ERR_DENIED,	 /* privileges or policy */
+	ERR_UNSUPPORTED, /* the kernel, driver or library can't */
+	ERR_IO,		 /* any other failed system call */
 	ERR_COUNT_
 };
 
@@ -51,10 +51,10 @@ const char *err_text(enum err err);
 enum err err_from_errno(int errno_value);
 
 /* Our own bugs only: received bytes must never be able to trip one. Kept in release builds. */
-#define ASSERT(cond)                                                     \
-	do {                                                             \
-		if (unlikely(!(cond)))                                   \
-			assert_failed(__FILE__, __LINE__, #cond);        \
+#define ASSERT(cond) \
+	do { \
+		if (unlikely(!(cond))) \
+			assert_failed(__FILE__, __LINE__, #cond); \
 	} while (0)
 /* Also costs time on the hot path: debug builds only. */
 #ifdef SKUA_DEBUG

@@ -4,6 +4,7 @@
 #pragma once
 #include "base/base.h"
 
+/* clang-format off */
 typedef struct be16 { uint16_t wire_; } be16; /* the three typedefs are our only ones: they stand for integers */
 typedef struct be32 { uint32_t wire_; } be32;
 typedef struct be64 { uint64_t wire_; } be64;

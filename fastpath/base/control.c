@@ -34,11 +34,11 @@ struct conn {
 	enum conn_state state;
 	int fd;
 	bool close_after_write;
-	uint64_t serial;        /* of the accepted connection; of the request while WAITING: who came first */
-	uint64_t deadline_ns;   /* READING, WRITING */
-	char *in;               /* owned; NULL when empty */
+	uint64_t serial;      /* of the accepted connection; of the request while WAITING: who came first */
+	uint64_t deadline_ns; /* READING, WRITING */
+	char *in;	      /* owned; NULL when empty */
 	size_t in_used, in_size;
-	char *out;              /* owned */
+	char *out; /* owned */
 	size_t out_bytes, out_sent;
 	struct control_request request; /* WAITING */
 };
@@ -47,11 +47,11 @@ enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_DONE };
 struct worker {
 	struct control_server *server;
 	pthread_t thread;
-	enum worker_state state;        /* server->lock */
+	enum worker_state state;	/* server->lock */
 	struct control_request request; /* the worker's while BUSY */
-	char *response;                 /* set by the worker before DONE; NULL: no memory */
+	char *response;			/* set by the worker before DONE; NULL: no memory */
 	size_t response_bytes;
-	size_t conn;                    /* the loop's: who asked */
+	size_t conn; /* the loop's: who asked */
 	uint64_t conn_serial;
 };
 
@@ -59,7 +59,7 @@ struct control_server {
 	int listen_fd, epoll_fd, wake_fd, timer_fd;
 	const struct control_verb *verbs;
 	void *user;
-	gid_t group;            /* of the socket file */
+	gid_t group; /* of the socket file */
 	bool has_group, is_listening, is_ticking;
 	_Atomic bool is_stopping;
 	unsigned open_count;
@@ -67,7 +67,7 @@ struct control_server {
 	struct conn conn[CONTROL_MAX_CONNECTIONS];
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	bool is_ending;         /* lock: workers return */
+	bool is_ending; /* lock: workers return */
 	unsigned worker_count;
 	struct worker worker[CONTROL_WORKERS];
 };
@@ -395,7 +395,8 @@ static void add_conn(struct control_server *s, int fd)
 	struct conn *c = s->conn;
 
 	if (!peer_is_allowed(s, fd, &peer)) {
-		log_write(M_CONTROL_DENIED, "turned away process %d of uid %u: not root, not our own user, not of the socket's group",
+		log_write(M_CONTROL_DENIED,
+			  "turned away process %d of uid %u: not root, not our own user, not of the socket's group",
 			  (int)peer.pid, (unsigned)peer.uid);
 		turn_away(fd, "denied", "this needs root, or a member of the socket's group");
 		return;
@@ -513,8 +514,10 @@ enum err control_server_create(struct control_server **out, int listen_fd, const
 
 	if (!s)
 		return ERR_NOMEM;
-	json_object_seed(0);    /* now, while /dev/urandom may be opened: seccomp may forbid it at the first request */
-	*s = (struct control_server){ .listen_fd = listen_fd, .verbs = verbs, .user = user, .epoll_fd = -1, .wake_fd = -1, .timer_fd = -1 };
+	json_object_seed(0); /* now, while /dev/urandom may be opened: seccomp may forbid it at the first request */
+	*s = (struct control_server){
+		.listen_fd = listen_fd, .verbs = verbs, .user = user, .epoll_fd = -1, .wake_fd = -1, .timer_fd = -1
+	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);
 	for (size_t i = 0; i < CONTROL_MAX_CONNECTIONS; i++)
@@ -532,10 +535,7 @@ enum err control_server_create(struct control_server **out, int listen_fd, const
 	return ERR_OK;
 }
 
-int control_server_fd(const struct control_server *s)
-{
-	return s->epoll_fd;
-}
+int control_server_fd(const struct control_server *s) { return s->epoll_fd; }
 
 void control_server_poll(struct control_server *s, int timeout_ms)
 {

@@ -19,15 +19,23 @@
 #define CONTROL_LINE_MAX (1u << 20)
 #define CONTROL_RESPONSE_MAX (64u << 20) /* a longer result becomes the error "too-large" */
 #define CONTROL_MAX_CONNECTIONS 32
-#define CONTROL_TIMEOUT_MS 10000         /* for a request to come whole, and for a response to be read whole */
+#define CONTROL_TIMEOUT_MS 10000 /* for a request to come whole, and for a response to be read whole */
 #define CONTROL_WORKERS 4
 
-struct control_error { char code[32]; char message[512]; };
+struct control_error {
+	char code[32];
+	char message[512];
+};
 
 /* A verb's work. Returns a new reference for "result" (json_null() is fine), or NULL with *error filled.
  * args is borrowed and an object (empty if absent). */
 typedef json_t *control_handler(void *user, const json_t *args, struct control_error *error);
-struct control_verb { const char *name; control_handler *handler; const char *help; bool is_slow; };
+struct control_verb {
+	const char *name;
+	control_handler *handler;
+	const char *help;
+	bool is_slow;
+};
 
 struct control_server;
 /* listen_fd is borrowed. verbs ends with a NULL name and is borrowed; "help", "version", "log level" are built in (their names

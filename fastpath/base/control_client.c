@@ -29,10 +29,7 @@ static bool address_from_path(struct sockaddr_un *out, const char *path)
 	return true;
 }
 
-static int unix_socket(void)
-{
-	return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
+static int unix_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 
 /* Removes the socket at address if nobody listens on it. */
 static enum err remove_dead_socket(const struct sockaddr_un *address)
@@ -197,11 +194,22 @@ static enum err receive_line(int fd, char **line, size_t *line_bytes, uint64_t d
 
 static enum err err_from_code(const char *code)
 {
-	static const struct { const char *code; enum err err; } table[] = {
-		{ "not-found", ERR_NOTFOUND }, { "denied", ERR_DENIED },       { "busy", ERR_BUSY },
-		{ "exists", ERR_EXISTS },      { "unsupported", ERR_UNSUPPORTED }, { "bad-args", ERR_ARGUMENT },
-		{ "bad-request", ERR_ARGUMENT }, { "unknown-verb", ERR_UNSUPPORTED }, { "no-memory", ERR_NOMEM },
-		{ "timeout", ERR_TIMEOUT },    { "too-large", ERR_NOSPACE },   { "too-long", ERR_NOSPACE },
+	static const struct {
+		const char *code;
+		enum err err;
+	} table[] = {
+		{ "not-found", ERR_NOTFOUND },
+		{ "denied", ERR_DENIED },
+		{ "busy", ERR_BUSY },
+		{ "exists", ERR_EXISTS },
+		{ "unsupported", ERR_UNSUPPORTED },
+		{ "bad-args", ERR_ARGUMENT },
+		{ "bad-request", ERR_ARGUMENT },
+		{ "unknown-verb", ERR_UNSUPPORTED },
+		{ "no-memory", ERR_NOMEM },
+		{ "timeout", ERR_TIMEOUT },
+		{ "too-large", ERR_NOSPACE },
+		{ "too-long", ERR_NOSPACE },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		if (strcmp(table[i].code, code) == 0)

@@ -25,7 +25,8 @@ static bool only_has(const json_t *object, const char *const *known, struct cont
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, key, value) {
+	json_object_foreach((json_t *)object, key, value)
+	{
 		const char *const *k = known;
 		while (*k && strcmp(*k, key) != 0)
 			k++;
@@ -75,7 +76,8 @@ static json_t *verb_log_level(void *user, const json_t *args, struct control_err
 		if (!subsystem || i == (int)s)
 			log_set_level((enum log_subsystem)i, l);
 	}
-	log_write(M_LOG_LEVEL_SET, "log level of %s is now %s", subsystem ? log_subsystem_text(s) : "every subsystem", log_level_text(l));
+	log_write(M_LOG_LEVEL_SET, "log level of %s is now %s", subsystem ? log_subsystem_text(s) : "every subsystem",
+		  log_level_text(l));
 	return level_list();
 }
 
@@ -90,7 +92,9 @@ static json_t *verb_help(void *user, const json_t *args, struct control_error *e
 static const struct control_verb built_in[] = {
 	{ .name = "help", .handler = verb_help, .help = "lists the verbs" },
 	{ .name = "version", .handler = verb_version, .help = "says which build this is" },
-	{ .name = "log level", .handler = verb_log_level, .help = "lists the log levels, or sets one: {subsystem, level}; without subsystem, all" },
+	{ .name = "log level",
+	  .handler = verb_log_level,
+	  .help = "lists the log levels, or sets one: {subsystem, level}; without subsystem, all" },
 	{ .name = NULL },
 };
 
@@ -103,8 +107,8 @@ static json_t *verb_help(void *user, const json_t *args, struct control_error *e
 	(void)args, (void)error;
 	for (size_t t = 0; list && t < ARRAY_LEN(tables); t++) {
 		for (const struct control_verb *v = tables[t]; v->name; v++) {
-			if (json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "verb", v->name, "help", v->help ? v->help : "",
-								  "slow", v->is_slow)) != 0) {
+			if (json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "verb", v->name, "help",
+								  v->help ? v->help : "", "slow", v->is_slow)) != 0) {
 				json_decref(list);
 				return NULL;
 			}
@@ -120,13 +124,11 @@ static const struct control_verb *find_verb(const struct control_verb *table, co
 	return table->name ? table : NULL;
 }
 
-static bool is_built_in(const struct control_verb *verb)
-{
-	return verb >= built_in && verb < built_in + ARRAY_LEN(built_in);
-}
+static bool is_built_in(const struct control_verb *verb) { return verb >= built_in && verb < built_in + ARRAY_LEN(built_in); }
 
 /* The members of a request object. */
-static bool read_members(struct control_request *r, const struct control_verb *verbs, const json_t *root, struct control_error *error)
+static bool read_members(struct control_request *r, const struct control_verb *verbs, const json_t *root,
+			 struct control_error *error)
 {
 	static const char *const known[] = { "verb", "args", "id", NULL };
 	json_t *verb = json_object_get(root, "verb"), *args = json_object_get(root, "args"), *id = json_object_get(root, "id");
@@ -189,14 +191,15 @@ void control_request_fini(struct control_request *r)
 }
 
 /* Writes {"id":…,"ok":…, member: take_value} as a line. */
-static enum err write_response(const json_t *id, bool ok, const char *member, json_t *take_value, char **response, size_t *response_bytes)
+static enum err write_response(const json_t *id, bool ok, const char *member, json_t *take_value, char **response,
+			       size_t *response_bytes)
 {
 	json_t *root = json_object();
 	char *text = NULL;
 	size_t bytes = 0;
 
-	if (root && (!id || json_object_set(root, "id", (json_t *)id) == 0) && json_object_set_new(root, "ok", json_boolean(ok)) == 0 &&
-	    json_object_set(root, member, take_value) == 0)
+	if (root && (!id || json_object_set(root, "id", (json_t *)id) == 0) &&
+	    json_object_set_new(root, "ok", json_boolean(ok)) == 0 && json_object_set(root, member, take_value) == 0)
 		text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	json_decref(take_value);
@@ -222,7 +225,8 @@ enum err control_response(const json_t *id, json_t *take_result, const struct co
 		enum err err = write_response(id, true, "result", take_result, response, response_bytes);
 		if (err != ERR_NOSPACE)
 			return err;
-		control_fail(&too_large, "too-large", "the result is longer than %u octets; ask for a part of it", CONTROL_RESPONSE_MAX);
+		control_fail(&too_large, "too-large", "the result is longer than %u octets; ask for a part of it",
+			     CONTROL_RESPONSE_MAX);
 		error = &too_large;
 	}
 	json_t *object = json_pack("{s:s, s:s}", "code", error->code, "message", error->message);

@@ -31,15 +31,9 @@ static const struct {
 	[LINK_FAILED] = { "failed", false },
 };
 
-static bool is_type(uint32_t type)
-{
-	return type < LINK_TYPE_COUNT_ && types[type].text;
-}
+static bool is_type(uint32_t type) { return type < LINK_TYPE_COUNT_ && types[type].text; }
 
-const char *link_type_text(uint32_t type)
-{
-	return is_type(type) ? types[type].text : "unknown";
-}
+const char *link_type_text(uint32_t type) { return is_type(type) ? types[type].text : "unknown"; }
 
 enum err link_send(int link, struct link_msg *msg, int fd)
 {
@@ -103,8 +97,9 @@ enum err link_receive(int link, struct link_msg *msg, int *fd)
 	} control;
 	struct link_msg got;
 	struct iovec iov = { &got, sizeof got };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
-				 .msg_controllen = sizeof control.bytes };
+	struct msghdr header = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes
+	};
 	ssize_t bytes;
 
 	do

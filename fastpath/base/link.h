@@ -10,42 +10,47 @@
 #pragma once
 #include "base/base.h"
 
-#define LINK_FD 3                       /* inherited by every part */
+#define LINK_FD 3 /* inherited by every part */
 #define LINK_MAGIC 0x4c4b5653u
 #define LINK_TEXT_BYTES 256
 
 enum link_type {
 	/* supervisor to part */
-	LINK_CONFIG = 1,    /* fd: memfd with the text of skua.yaml; text: its path, for messages */
-	LINK_COUNTERS,      /* fd: this part's counters (table/counters.h) */
-	LINK_SETTINGS,      /* fd: table/settings.h; may come again at any time */
-	LINK_CONTROL,       /* fd: listening unix socket for the control protocol */
-	LINK_LISTEN,        /* fd: bound socket; a: enum link_listen; b: worker index; text: "address port" */
-	LINK_XSKMAP,        /* fd: XSKMAP of one interface; a: ifindex; b: enum xdp mode asked for; text: interface name */
-	LINK_GO,            /* everything that the start needs was sent */
-	LINK_STOP,          /* finish and exit 0 */
-	LINK_PARKED,        /* a: ifindex, b: queue: its XSKMAP slot was cleared since the heartbeat was late; put it back when it beats */
+	LINK_CONFIG = 1, /* fd: memfd with the text of skua.yaml; text: its path, for messages */
+	LINK_COUNTERS,	 /* fd: this part's counters (table/counters.h) */
+	LINK_SETTINGS,	 /* fd: table/settings.h; may come again at any time */
+	LINK_CONTROL,	 /* fd: listening unix socket for the control protocol */
+	LINK_LISTEN,	 /* fd: bound socket; a: enum link_listen; b: worker index; text: "address port" */
+	LINK_XSKMAP,	 /* fd: XSKMAP of one interface; a: ifindex; b: enum xdp mode asked for; text: interface name */
+	LINK_GO,	 /* everything that the start needs was sent */
+	LINK_STOP,	 /* finish and exit 0 */
+	LINK_PARKED, /* a: ifindex, b: queue: its XSKMAP slot was cleared since the heartbeat was late; put it back when it beats */
 	/* both ways */
-	LINK_SEGMENT,       /* fd: sealed segment (table/zone_set.h); a: its id */
-	LINK_SEGMENT_DROP,  /* a: id: no later map names it */
-	LINK_MAP,           /* fd: sealed zone map; generation */
+	LINK_SEGMENT,	   /* fd: sealed segment (table/zone_set.h); a: its id */
+	LINK_SEGMENT_DROP, /* a: id: no later map names it */
+	LINK_MAP,	   /* fd: sealed zone map; generation */
 	/* part to supervisor (LIVE also back to the slowpath) */
-	LINK_READY,         /* serving */
-	LINK_LIVE,          /* generation: every serving thread has left older ones; a: enum link_part */
-	LINK_FAILED,        /* about to exit; a: enum link_exit; text: why */
+	LINK_READY,  /* serving */
+	LINK_LIVE,   /* generation: every serving thread has left older ones; a: enum link_part */
+	LINK_FAILED, /* about to exit; a: enum link_exit; text: why */
 	LINK_TYPE_COUNT_
 };
 enum link_listen { LINK_LISTEN_UDP, LINK_LISTEN_TCP };
 enum link_part { LINK_PART_FASTPATH, LINK_PART_SLOWPATH, LINK_PART_COUNT_ };
 /* Exit codes of parts. */
-enum link_exit { LINK_EXIT_OK = 0, LINK_EXIT_FAILURE = 1, LINK_EXIT_CONFIG = 2, LINK_EXIT_ORPHANED = 10,
-		 LINK_EXIT_REBIND = 11 /* a socket must be bound again: start me afresh, without back-off */ };
+enum link_exit {
+	LINK_EXIT_OK = 0,
+	LINK_EXIT_FAILURE = 1,
+	LINK_EXIT_CONFIG = 2,
+	LINK_EXIT_ORPHANED = 10,
+	LINK_EXIT_REBIND = 11 /* a socket must be bound again: start me afresh, without back-off */
+};
 
 struct link_msg {
 	uint32_t magic, type;
 	uint32_t a, b;
 	uint64_t generation;
-	char text[LINK_TEXT_BYTES];     /* NUL-terminated */
+	char text[LINK_TEXT_BYTES]; /* NUL-terminated */
 };
 
 /* Sends msg (magic is filled in) with fd (or -1). ERR_AGAIN when the queue is full and the link is non-blocking; ERR_CLOSED. */

@@ -14,9 +14,9 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#define LOG_LINE_BYTES 2048              /* one line with its head and its newline */
-#define LOG_HEAD_BYTES 128               /* time, process, level, code */
-#define LOG_TAIL_BYTES 64                /* what was left out */
+#define LOG_LINE_BYTES 2048 /* one line with its head and its newline */
+#define LOG_HEAD_BYTES 128  /* time, process, level, code */
+#define LOG_TAIL_BYTES 64   /* what was left out */
 #define LOG_PROCESS_BYTES 16
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
@@ -31,17 +31,19 @@ static const struct {
 };
 static const char *const level_texts[LOG_LEVEL_COUNT_] = { "error", "warning", "notice", "info", "debug" };
 static const int syslog_priority[LOG_LEVEL_COUNT_] = { 3, 4, 5, 6, 7 };
+/* clang-format off */
 static const char *const subsystem_texts[LOG_SUBSYSTEM_COUNT_] = {
 	[LOG_RUN] = "run", [LOG_CONFIG] = "config", [LOG_CONTROL] = "control", [LOG_ZONE] = "zone",
 	[LOG_XDP] = "xdp", [LOG_NET] = "net",       [LOG_MEMORY] = "memory",
 };
+/* clang-format on */
 
 static char process_name[LOG_PROCESS_BYTES] = "skua";
 static bool is_journal;
 /* Any thread writes, any reads; nothing else depends on the order. */
 static _Atomic int level_above_default[LOG_SUBSYSTEM_COUNT_]; /* so that zero, before anything was set, is the default */
 static struct {
-	_Atomic uint64_t due_ns;   /* when the next line would be due if lines came at exactly LOG_PER_MINUTE */
+	_Atomic uint64_t due_ns; /* when the next line would be due if lines came at exactly LOG_PER_MINUTE */
 	_Atomic uint64_t left_out;
 } limits[M_COUNT_];
 
@@ -63,10 +65,7 @@ void log_init(const char *process)
 	is_journal = stderr_is_journal();
 }
 
-const char *log_code(enum log_id id)
-{
-	return messages[id].code;
-}
+const char *log_code(enum log_id id) { return messages[id].code; }
 
 void log_message_id(enum log_id id, char out[static LOG_MESSAGE_ID_BYTES])
 {
@@ -179,7 +178,8 @@ void log_set_level(enum log_subsystem subsystem, enum log_level level)
 enum log_level log_get_level(enum log_subsystem subsystem)
 {
 	ASSERT((unsigned)subsystem < LOG_SUBSYSTEM_COUNT_);
-	return (enum log_level)(atomic_load_explicit(&level_above_default[subsystem], memory_order_relaxed) + (int)LOG_LEVEL_DEFAULT);
+	return (enum log_level)(atomic_load_explicit(&level_above_default[subsystem], memory_order_relaxed) +
+				(int)LOG_LEVEL_DEFAULT);
 }
 
 bool log_subsystem_from_text(const char *text, enum log_subsystem *out)
@@ -209,7 +209,4 @@ const char *log_subsystem_text(enum log_subsystem s)
 	return (unsigned)s < LOG_SUBSYSTEM_COUNT_ ? subsystem_texts[s] : "unknown";
 }
 
-const char *log_level_text(enum log_level l)
-{
-	return (unsigned)l < LOG_LEVEL_COUNT_ ? level_texts[l] : "unknown";
-}
+const char *log_level_text(enum log_level l) { return (unsigned)l < LOG_LEVEL_COUNT_ ? level_texts[l] : "unknown"; }

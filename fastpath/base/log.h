@@ -15,14 +15,14 @@ enum log_subsystem { LOG_RUN, LOG_CONFIG, LOG_CONTROL, LOG_ZONE, LOG_XDP, LOG_NE
 #define LOG_BURST 20
 #define LOG_PER_MINUTE 20
 #define LOG_LEVEL_DEFAULT LOG_LEVEL_INFO /* of every subsystem */
-#define LOG_MESSAGE_ID_BYTES 33         /* journald's MESSAGE_ID: 32 hex digits and a NUL */
+#define LOG_MESSAGE_ID_BYTES 33		 /* journald's MESSAGE_ID: 32 hex digits and a NUL */
 
-#include "base/log_messages.h"          /* LOG_MESSAGES(X): X(ID, "SK-ZONE-001", subsystem, level, "explanation", "what to do") */
+#include "base/log_messages.h" /* LOG_MESSAGES(X): X(ID, "SK-ZONE-001", subsystem, level, "explanation", "what to do") */
 enum log_id {
 #define X(id, code, subsystem, level, explanation, remedy) M_##id,
 	LOG_MESSAGES(X)
 #undef X
-	M_COUNT_
+		M_COUNT_
 };
 
 /* process: "run", "fastpath", "slowpath", "skua". Call once, before threads. */

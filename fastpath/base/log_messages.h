@@ -2,6 +2,7 @@
 /* log_messages.h: every message id. docs/messages.md is made from this table (make docs). Ids are never reused.
  * X(ID, code, subsystem, level, explanation, what to do) */
 #pragma once
+/* clang-format off */
 
 #define LOG_MESSAGES(X) \
 	X(RUN_STARTED, "SK-RUN-001", LOG_RUN, LOG_LEVEL_NOTICE, "The supervisor has started and names its version and configuration file.", "Nothing.") \

@@ -22,9 +22,9 @@ static size_t utf8_decode(const uint8_t *p, size_t left, uint32_t *code)
 
 static bool is_shown(uint32_t c)
 {
-	return c >= 0x20 && (c < 0x7f || c >= 0xa0) && c != 0x061c &&        /* C0, DEL, C1; Arabic letter mark */
+	return c >= 0x20 && (c < 0x7f || c >= 0xa0) && c != 0x061c &&	      /* C0, DEL, C1; Arabic letter mark */
 	       c != 0x200e && c != 0x200f && !(c >= 0x2028 && c <= 0x202e) && /* direction marks, separators, embeddings */
-	       !(c >= 0x2066 && c <= 0x2069) && c != 0xfeff;                  /* isolates, byte order mark */
+	       !(c >= 0x2066 && c <= 0x2069) && c != 0xfeff;		      /* isolates, byte order mark */
 }
 
 size_t printable_copy(char *out, size_t out_bytes, const char *text, size_t text_bytes)

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/version.h"
 
-const char *version_text(void)
-{
-	return SKUA_VERSION;
-}
+const char *version_text(void) { return SKUA_VERSION; }

@@ -33,7 +33,8 @@ static void check_config(const struct config *c)
 	ASSERT(c->listen.dns_count >= 1 && c->listen.dns_count <= CONFIG_MAX_ADDRESSES);
 	for (size_t i = 0; i < c->listen.dns_count; i++)
 		ASSERT(c->listen.dns[i].port != 0 && (c->listen.dns[i].family == 4 || c->listen.dns[i].family == 6));
-	ASSERT(c->xdp.interface_count <= CONFIG_MAX_INTERFACES && c->xdp.cpu_count <= CONFIG_MAX_CPUS && !c->xdp.cpus == !c->xdp.cpu_count);
+	ASSERT(c->xdp.interface_count <= CONFIG_MAX_INTERFACES && c->xdp.cpu_count <= CONFIG_MAX_CPUS &&
+	       !c->xdp.cpus == !c->xdp.cpu_count);
 	ASSERT(c->xdp.mode <= XDP_MODE_SKB && c->xdp.reply == REPLY_SWAP && (c->xdp.ring_size & (c->xdp.ring_size - 1)) == 0);
 	ASSERT(c->log.level_count == LOG_SUBSYSTEM_COUNT_);
 	for (size_t i = 0; i < c->zone_count; i++) {
@@ -53,7 +54,8 @@ static void check_rest(const struct config *c, const char *text, size_t bytes)
 	if (config_text_without_zones(c, text, bytes, &rest_text, &rest_bytes) != ERR_OK)
 		return;
 	enum err err = config_load(&rest, "/f/skua.yaml", rest_text, rest_bytes, check_report, &seen);
-	ASSERT(err == ERR_OK && rest->server.udp_payload == c->server.udp_payload && rest->tcp.max_connections == c->tcp.max_connections);
+	ASSERT(err == ERR_OK && rest->server.udp_payload == c->server.udp_payload &&
+	       rest->tcp.max_connections == c->tcp.max_connections);
 	ASSERT(rest->zone_count == 0 || rest->zone_count == c->zone_count);
 	config_free(rest);
 	free(rest_text);

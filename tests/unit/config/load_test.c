@@ -20,7 +20,8 @@ static void collect(void *user, bool is_error, struct config_place place, const 
 	size_t used = strlen(reports);
 	(void)user;
 	error_count += is_error;
-	snprintf(reports + used, sizeof reports - used, "%u:%u: %s%s\n", place.line, place.column, is_error ? "" : "warning: ", message);
+	snprintf(reports + used, sizeof reports - used, "%u:%u: %s%s\n", place.line, place.column,
+		 is_error ? "" : "warning: ", message);
 }
 
 static enum err load(struct config **out, const char *text)
@@ -85,9 +86,20 @@ static void check_defaults(const struct config *c)
 Test(load, what_is_left_out_has_its_default)
 {
 	static const char *const texts[] = {
-		"", "\n", "# nothing\n", "---\n", "---\n...\n", "{}", "~", "server:\nlisten:\nxdp:\ntcp:\nzones:\nlimits:\nlog:\n",
-		"server: {}\nlisten: {}\nxdp: {}\ntcp: {}\nzones: []\nlimits: {}\nlog: {}\n", "server:\n  # all commented out\n", "\xef\xbb\xbf# with a mark\n",
-		"server: null\n", "listen:\r\n  allow: []\r\n  deny: [ ]\r\n", "%YAML 1.1\n---\n{}\n",
+		"",
+		"\n",
+		"# nothing\n",
+		"---\n",
+		"---\n...\n",
+		"{}",
+		"~",
+		"server:\nlisten:\nxdp:\ntcp:\nzones:\nlimits:\nlog:\n",
+		"server: {}\nlisten: {}\nxdp: {}\ntcp: {}\nzones: []\nlimits: {}\nlog: {}\n",
+		"server:\n  # all commented out\n",
+		"\xef\xbb\xbf# with a mark\n",
+		"server: null\n",
+		"listen:\r\n  allow: []\r\n  deny: [ ]\r\n",
+		"%YAML 1.1\n---\n{}\n",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		struct config *c = good(texts[i]);
@@ -142,6 +154,7 @@ Test(load, the_blueprints_example_is_read)
 	config_free(c);
 }
 
+/* clang-format off */
 /* One right value for each key, as unlike its default as can be: what it becomes. */
 #define SHOWS(name, format, ...) \
 	static void name(const struct config *c, char *out) { snprintf(out, 256, format, __VA_ARGS__); }
@@ -332,6 +345,7 @@ static const struct {
 	{ "zones", "- name", "x\n    fil: y\n    file: z", "unknown key \"fil\" in zones: did you mean \"file\"?", NULL },
 	{ "zones", "- x", "", "unknown key \"x\" in zones: there are name, file", NULL },
 };
+/* clang-format on */
 
 Test(load, every_key_takes_right_values_and_refuses_wrong_ones)
 {
@@ -349,104 +363,113 @@ Test(load, every_key_takes_right_values_and_refuses_wrong_ones)
 		cr_expect_eq(load(&c, text), ERR_SYNTAX, "%s", text);
 		cr_expect_null(c);
 		const char *message = strstr(reports, ": ");
-		cr_expect(message && !strncmp(message + 2, values[i].want, strlen(values[i].want)) && message[2 + strlen(values[i].want)] == '\n',
+		cr_expect(message && !strncmp(message + 2, values[i].want, strlen(values[i].want)) &&
+				  message[2 + strlen(values[i].want)] == '\n',
 			  "%sgave %s", text, reports);
 		if (strcmp(values[i].key, "- x") != 0)
 			cr_expect_eq(error_count, 1, "%sgave %s", text, reports);
 	}
 }
 
+/* clang-format off */
+static const struct { const char *text, *reports; } files[] = {
+	/* keys */
+	{ "servr:\n  x: 1\n", "1:1: unknown key \"servr\": did you mean \"server\"?\n" },
+	{ "nonsense: 1\n", "1:1: unknown key \"nonsense\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
+	{ "server:\n  udp_payload: 1232\n", "2:3: unknown key \"udp_payload\" in server: did you mean \"udp-payload\"?\n" },
+	{ "server:\n  quux: 1\n", "2:3: unknown key \"quux\" in server: there are identity, state, run, workers, version-text, chaos, nsid, cookies, ede, "
+	  "cookie-secrets, udp-payload, user-fastpath, user-slowpath\n" },
+	{ "identity: x\n", "1:1: unknown key \"identity\": it belongs in \"server\"\n" },
+	{ "server:\n  interfaces: []\n", "2:3: unknown key \"interfaces\" in server: it belongs in \"xdp\"\n" },
+	{ "\"a\\nb\": 1\n", "1:1: unknown key \"a\\x0ab\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
+	{ "server:\n  nsid: true\nserver:\n  nsid: false\n", "3:1: duplicate key \"server\": it stands at line 1, column 1 already\n" },
+	{ "server:\n  nsid: true\n  ede: true\n  nsid: true\n", "4:3: duplicate key \"nsid\": it stands at line 2, column 3 already\n" },
+	{ "zones:\n- {name: a, file: b, file: c}\n", "2:22: duplicate key \"file\": it stands at line 2, column 13 already\n" },
+	/* later versions */
+	{ "forward:\n  - zone: \".\"\n    to: [ \"127.0.0.2\" ]\nrecursion:\n  allow: []\ncache:\n  memory: 256M\n",
+	  "1:1: \"forward\" is not available yet in this version\n4:1: \"recursion\" is not available yet in this version\n"
+	  "6:1: \"cache\" is not available yet in this version\n" },
+	/* kinds of sections */
+	{ "server: 5\n", "1:9: server: expected a mapping, such as \"identity: ...\", not a text\n" },
+	{ "listen: []\n", "1:9: listen: expected a mapping, such as \"dns: ...\", not a list\n" },
+	{ "zones: x\n", "1:8: zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"\n" },
+	{ "zones: { name: a, file: b }\n", "1:8: zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"\n" },
+	{ "zones: [ a ]\n", "1:10: zones[0]: expected a mapping with \"name\" and \"file\"\n" },
+	{ "- a\n", "1:1: expected sections, such as \"server:\" and \"listen:\", not a list\n" },
+	{ "hello\n", "1:1: expected sections, such as \"server:\" and \"listen:\", not a text\n" },
+	/* zones */
+	{ "zones:\n  - name: a.example\n    file: x\n  - name: b.example\n    file: x\n  - name: A.Example.\n    file: y\n",
+	  "6:11: zones[2].name: \"A.Example.\" stands at line 2, column 11 already\n" },
+	{ "zones:\n  - name: a..b\n    file: x\n", NULL },
+	/* several errors in one run */
+	{ "server:\n  workers: many\n  nsid: 5\nlisten:\n  dns: [ x, 1.2.3.4, y ]\nxdp:\n  ring-size: 3\n  foo: 1\n",
+	  "2:12: server.workers: expected auto, or a number from 1 to 256, not \"many\"\n3:9: server.nsid: expected true or false, not \"5\"\n"
+	  "5:10: listen.dns[0]: \"x\" is not an address: expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
+	  "[2001:db8::1]:5300\n"
+	  "5:22: listen.dns[2]: \"y\" is not an address: expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
+	  "[2001:db8::1]:5300\n"
+	  "8:3: unknown key \"foo\" in xdp: there are enabled, interfaces, mode, cpus, reply, pin-dir, ring-size, busy-poll, verify-checksums\n"
+	  "7:14: xdp.ring-size: expected a power of two from 64 to 16384, not \"3\"\n" },
+	/* YAML that we refuse */
+	{ "server: &a\n  nsid: true\n", "1:9: anchors (&name) are not supported: write the value where it is needed\n" },
+	{ "server:\n  nsid: &a true\n  ede: *a\n", "2:9: anchors (&name) are not supported: write the value where it is needed\n"
+	  "3:8: aliases (*name) are not supported: write the value where it is needed\n" },
+	{ "server:\n  <<: { nsid: true }\n", "2:3: merge keys (<<) are not supported: write the keys where they are needed\n" },
+	{ "server:\n  <<: *x\n", "2:3: merge keys (<<) are not supported: write the keys where they are needed\n"
+	  "2:7: aliases (*name) are not supported: write the value where it is needed\n" },
+	{ "*x : 1\n", "1:1: aliases (*name) are not supported: write the value where it is needed\n" },
+	{ "server:\n  workers: !!int 3\n", "2:12: tags (!type) are not supported: write the value alone\n" },
+	{ "server: !x\n  nsid: true\n", "1:9: tags (!type) are not supported: write the value alone\n" },
+	{ "{}\n---\n{}\n", "2:1: a second document (---) is not supported\n" },
+	{ "? [ a ]\n: b\n", "1:3: a key must be a plain word, not a list\n" },
+	{ "? { a: b }\n: c\n", "1:3: a key must be a plain word, not a mapping\n" },
+	{ "server: [[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]\n", "1:16: mappings and lists are nested more than 8 deep\n" },
+	{ "server:\n  identity: \"a\\0b\"\n", "2:13: a value holds a NUL character\n" },
+	/* YAML that is none */
+	{ "server:\n\tnsid: true\n", "2:1: a tab can't indent or separate in YAML: use spaces\n" },
+	{ "server:\n  nsid: true\n \t ede: true\n", "3:2: a tab can't indent or separate in YAML: use spaces\n" },
+	{ "server:\n  nsid: true\n   ede: true\n", "3:7: not valid YAML: mapping values are not allowed in this context\n" },
+	{ "server:\n  identity: \"abc\n", "3:1: not valid YAML: found unexpected end of stream, while scanning a quoted scalar that starts at line 2\n" },
+	{ "listen:\n  dns: [ 10.0.0.1\nxdp:\n", "3:4: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that starts at line 2\n" },
+	{ "server:\n  nsid: true\n ede: true\n", NULL },
+	{ "server: }\n", NULL }, { "%BAD\n", NULL }, { "server: @x\n", NULL }, { "a: b: c\n", NULL }, { "- a\nb: c\n", NULL },
+	{ "server:\n  identity: \"\\z\"\n", NULL },
+	{ "server:\n  identity: a\xff\n", "2:14: not a text in UTF-8: invalid leading UTF-8 octet\n" },
+	{ "# \xc3\xa9\xc3\xa9 \x01\n", "1:6: not a text in UTF-8: control characters are not allowed\n" },
+};
+/* clang-format on */
+
 Test(load, whole_files_and_all_that_is_reported_of_them)
 {
-	static const struct { const char *text, *reports; } cases[] = {
-		/* keys */
-		{ "servr:\n  x: 1\n", "1:1: unknown key \"servr\": did you mean \"server\"?\n" },
-		{ "nonsense: 1\n", "1:1: unknown key \"nonsense\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
-		{ "server:\n  udp_payload: 1232\n", "2:3: unknown key \"udp_payload\" in server: did you mean \"udp-payload\"?\n" },
-		{ "server:\n  quux: 1\n", "2:3: unknown key \"quux\" in server: there are identity, state, run, workers, version-text, chaos, nsid, cookies, ede, "
-		  "cookie-secrets, udp-payload, user-fastpath, user-slowpath\n" },
-		{ "identity: x\n", "1:1: unknown key \"identity\": it belongs in \"server\"\n" },
-		{ "server:\n  interfaces: []\n", "2:3: unknown key \"interfaces\" in server: it belongs in \"xdp\"\n" },
-		{ "\"a\\nb\": 1\n", "1:1: unknown key \"a\\x0ab\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
-		{ "server:\n  nsid: true\nserver:\n  nsid: false\n", "3:1: duplicate key \"server\": it stands at line 1, column 1 already\n" },
-		{ "server:\n  nsid: true\n  ede: true\n  nsid: true\n", "4:3: duplicate key \"nsid\": it stands at line 2, column 3 already\n" },
-		{ "zones:\n- {name: a, file: b, file: c}\n", "2:22: duplicate key \"file\": it stands at line 2, column 13 already\n" },
-		/* later versions */
-		{ "forward:\n  - zone: \".\"\n    to: [ \"127.0.0.2\" ]\nrecursion:\n  allow: []\ncache:\n  memory: 256M\n",
-		  "1:1: \"forward\" is not available yet in this version\n4:1: \"recursion\" is not available yet in this version\n"
-		  "6:1: \"cache\" is not available yet in this version\n" },
-		/* kinds of sections */
-		{ "server: 5\n", "1:9: server: expected a mapping, such as \"identity: ...\", not a text\n" },
-		{ "listen: []\n", "1:9: listen: expected a mapping, such as \"dns: ...\", not a list\n" },
-		{ "zones: x\n", "1:8: zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"\n" },
-		{ "zones: { name: a, file: b }\n", "1:8: zones: expected a list, such as \"- name: example.com\" and \"  file: example.com.zone\"\n" },
-		{ "zones: [ a ]\n", "1:10: zones[0]: expected a mapping with \"name\" and \"file\"\n" },
-		{ "- a\n", "1:1: expected sections, such as \"server:\" and \"listen:\", not a list\n" },
-		{ "hello\n", "1:1: expected sections, such as \"server:\" and \"listen:\", not a text\n" },
-		/* zones */
-		{ "zones:\n  - name: a.example\n    file: x\n  - name: b.example\n    file: x\n  - name: A.Example.\n    file: y\n",
-		  "6:11: zones[2].name: \"A.Example.\" stands at line 2, column 11 already\n" },
-		{ "zones:\n  - name: a..b\n    file: x\n", NULL },
-		/* several errors in one run */
-		{ "server:\n  workers: many\n  nsid: 5\nlisten:\n  dns: [ x, 1.2.3.4, y ]\nxdp:\n  ring-size: 3\n  foo: 1\n",
-		  "2:12: server.workers: expected auto, or a number from 1 to 256, not \"many\"\n3:9: server.nsid: expected true or false, not \"5\"\n"
-		  "5:10: listen.dns[0]: \"x\" is not an address: expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
-		  "[2001:db8::1]:5300\n"
-		  "5:22: listen.dns[2]: \"y\" is not an address: expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
-		  "[2001:db8::1]:5300\n"
-		  "8:3: unknown key \"foo\" in xdp: there are enabled, interfaces, mode, cpus, reply, pin-dir, ring-size, busy-poll, verify-checksums\n"
-		  "7:14: xdp.ring-size: expected a power of two from 64 to 16384, not \"3\"\n" },
-		/* YAML that we refuse */
-		{ "server: &a\n  nsid: true\n", "1:9: anchors (&name) are not supported: write the value where it is needed\n" },
-		{ "server:\n  nsid: &a true\n  ede: *a\n", "2:9: anchors (&name) are not supported: write the value where it is needed\n"
-		  "3:8: aliases (*name) are not supported: write the value where it is needed\n" },
-		{ "server:\n  <<: { nsid: true }\n", "2:3: merge keys (<<) are not supported: write the keys where they are needed\n" },
-		{ "server:\n  <<: *x\n", "2:3: merge keys (<<) are not supported: write the keys where they are needed\n"
-		  "2:7: aliases (*name) are not supported: write the value where it is needed\n" },
-		{ "*x : 1\n", "1:1: aliases (*name) are not supported: write the value where it is needed\n" },
-		{ "server:\n  workers: !!int 3\n", "2:12: tags (!type) are not supported: write the value alone\n" },
-		{ "server: !x\n  nsid: true\n", "1:9: tags (!type) are not supported: write the value alone\n" },
-		{ "{}\n---\n{}\n", "2:1: a second document (---) is not supported\n" },
-		{ "? [ a ]\n: b\n", "1:3: a key must be a plain word, not a list\n" },
-		{ "? { a: b }\n: c\n", "1:3: a key must be a plain word, not a mapping\n" },
-		{ "server: [[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]\n", "1:16: mappings and lists are nested more than 8 deep\n" },
-		{ "server:\n  identity: \"a\\0b\"\n", "2:13: a value holds a NUL character\n" },
-		/* YAML that is none */
-		{ "server:\n\tnsid: true\n", "2:1: a tab can't indent or separate in YAML: use spaces\n" },
-		{ "server:\n  nsid: true\n \t ede: true\n", "3:2: a tab can't indent or separate in YAML: use spaces\n" },
-		{ "server:\n  nsid: true\n   ede: true\n", "3:7: not valid YAML: mapping values are not allowed in this context\n" },
-		{ "server:\n  identity: \"abc\n", "3:1: not valid YAML: found unexpected end of stream, while scanning a quoted scalar that starts at line 2\n" },
-		{ "listen:\n  dns: [ 10.0.0.1\nxdp:\n", "3:4: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that starts at line 2\n" },
-		{ "server:\n  nsid: true\n ede: true\n", NULL },
-		{ "server: }\n", NULL }, { "%BAD\n", NULL }, { "server: @x\n", NULL }, { "a: b: c\n", NULL }, { "- a\nb: c\n", NULL },
-		{ "server:\n  identity: \"\\z\"\n", NULL },
-		{ "server:\n  identity: a\xff\n", "2:14: not a text in UTF-8: invalid leading UTF-8 octet\n" },
-		{ "# \xc3\xa9\xc3\xa9 \x01\n", "1:6: not a text in UTF-8: control characters are not allowed\n" },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		struct config *c = NULL;
-		cr_expect_eq(load(&c, cases[i].text), ERR_SYNTAX, "%s", cases[i].text);
+		cr_expect_eq(load(&c, files[i].text), ERR_SYNTAX, "%s", files[i].text);
 		cr_expect_null(c);
-		if (cases[i].reports)
-			cr_expect_str_eq(reports, cases[i].reports, "%sgave\n%s", cases[i].text, reports);
+		if (files[i].reports)
+			cr_expect_str_eq(reports, files[i].reports, "%sgave\n%s", files[i].text, reports);
 		else
-			cr_expect_eq(error_count, 1, "%sgave\n%s", cases[i].text, reports);
+			cr_expect_eq(error_count, 1, "%sgave\n%s", files[i].text, reports);
 	}
 }
 
 Test(load, warnings_do_not_refuse)
 {
 	struct config *c = NULL;
-	cr_expect_eq(load(&c, "server:\n  cookies: false\n  cookie-secrets: [ " S1 " ]\ntcp:\n  max-connections: 10\n  max-per-client: 20\n"), ERR_OK);
-	cr_expect_str_eq(reports, "3:19: warning: server.cookie-secrets: have no effect while server.cookies is false\n"
-				  "6:19: warning: tcp.max-per-client: has no effect above tcp.max-connections (10)\n", "%s", reports);
+	cr_expect_eq(load(&c, "server:\n  cookies: false\n  cookie-secrets: [ " S1
+			      " ]\ntcp:\n  max-connections: 10\n  max-per-client: 20\n"),
+		     ERR_OK);
+	cr_expect_str_eq(reports,
+			 "3:19: warning: server.cookie-secrets: have no effect while server.cookies is false\n"
+			 "6:19: warning: tcp.max-per-client: has no effect above tcp.max-connections (10)\n",
+			 "%s", reports);
 	config_free(c);
 }
 
 Test(load, secrets_are_never_shown)
 {
 	static const char *const texts[] = { "server:\n  cookie-secrets: " S1 "\n", "server:\n  cookie-secrets: [ " S1 "0 ]\n",
-					     "server:\n  cookie-secrets: [ " S1 ", " S1 " ]\n", "server:\n  cookie-secrets: [ [ " S1 " ] ]\n" };
+					     "server:\n  cookie-secrets: [ " S1 ", " S1 " ]\n",
+					     "server:\n  cookie-secrets: [ [ " S1 " ] ]\n" };
 	struct config *c;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		cr_expect_eq(load(&c, texts[i]), ERR_SYNTAX);
@@ -468,15 +491,21 @@ static char *repeat(const char *head, const char *part, size_t times, const char
 Test(load, what_can_grow_is_bounded)
 {
 	struct config *c;
-	static const struct { const char *head, *part; size_t times; const char *tail, *last_report; } cases[] = {
+	static const struct {
+		const char *head, *part;
+		size_t times;
+		const char *tail, *last_report;
+	} cases[] = {
 		{ "listen:\n  dns: [ ", "x, ", 64, "]\n", "51 errors" },
 		{ "server:\n", "  a: 1\n", 257, "", "258:3: a mapping has at most 256 keys\n" },
 		{ "server:\n  identity: ", "x", 5000, "\n", "2:13: a value is longer than 4096 octets\n" },
-		{ "server:\n  identity: ", "x", 4096, "\n", "2:13: server.identity: expected a text of at most 127 printable characters, not \""
+		{ "server:\n  identity: ", "x", 4096, "\n",
+		  "2:13: server.identity: expected a text of at most 127 printable characters, not \""
 		  "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...\"\n" },
 		{ "", "[", 1000000, "", "1:9: mappings and lists are nested more than 8 deep\n" },
 		{ "", "{a: ", 1000000, "", "1:33: mappings and lists are nested more than 8 deep\n" },
-		{ "a: &a [x]\nb: ", "[*a,", 100, "", "1:4: anchors (&name) are not supported: write the value where it is needed\n"
+		{ "a: &a [x]\nb: ", "[*a,", 100, "",
+		  "1:4: anchors (&name) are not supported: write the value where it is needed\n"
 		  "2:5: aliases (*name) are not supported: write the value where it is needed\n" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -538,7 +567,9 @@ Test(load, many_zones_are_read_and_the_rest_is_had_without_them)
 
 Test(load, zones_are_cut_out_only_where_lines_are_theirs)
 {
-	static const struct { const char *text, *rest; } cases[] = {
+	static const struct {
+		const char *text, *rest;
+	} cases[] = {
 		{ "zones: []\n", "\n" },
 		{ "zones: []", "" },
 		{ "log: {}\nzones:\n- name: a\n  file: b\n", "log: {}\n\n\n\n" },
@@ -563,8 +594,12 @@ Test(load, zones_are_cut_out_only_where_lines_are_theirs)
 
 Test(load, relative_names_start_from_the_files_folder)
 {
-	static const struct { const char *path, *want; } cases[] = {
-		{ "/skua.yaml", "/z" }, { "/a/b/skua.yaml", "/a/b/z" }, { "skua.yaml", "/tmp/z" }, { "conf/skua.yaml", "/tmp/conf/z" }, { "", "/tmp/z" },
+	static const struct {
+		const char *path, *want;
+	} cases[] = {
+		{ "/skua.yaml", "/z" },	   { "/a/b/skua.yaml", "/a/b/z" },
+		{ "skua.yaml", "/tmp/z" }, { "conf/skua.yaml", "/tmp/conf/z" },
+		{ "", "/tmp/z" },
 	};
 	cr_assert_eq(chdir("/tmp"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -8,9 +8,12 @@
 
 Test(value, booleans)
 {
-	static const struct { const char *text; int value; } cases[] = {
-		{ "true", 1 }, { "false", 0 }, { "yes", 1 }, { "no", 0 }, { "on", 1 }, { "off", 0 }, { "True", 1 }, { "OFF", 0 },
-		{ "", -1 }, { "1", -1 }, { "0", -1 }, { "y", -1 }, { "true ", -1 }, { "truee", -1 },
+	static const struct {
+		const char *text;
+		int value;
+	} cases[] = {
+		{ "true", 1 }, { "false", 0 }, { "yes", 1 }, { "no", 0 }, { "on", 1 }, { "off", 0 },	{ "True", 1 },
+		{ "OFF", 0 },  { "", -1 },     { "1", -1 },  { "0", -1 }, { "y", -1 }, { "true ", -1 }, { "truee", -1 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		bool out = cases[i].value != 1;
@@ -31,10 +34,28 @@ static void check(reader *read, const char *text, uint64_t want)
 
 Test(value, counts)
 {
-	static const struct { const char *text; uint64_t value; } cases[] = {
-		{ "0", 0 }, { "1", 1 }, { "65535", 65535 }, { "18446744073709551614", UINT64_MAX - 1 },
-		{ "18446744073709551616", NO }, { "99999999999999999999999", NO }, { "", NO }, { "-1", NO }, { "+1", NO }, { "1.0", NO },
-		{ "010", NO }, { "00", NO }, { "0x10", NO }, { "1_000", NO }, { " 1", NO }, { "1 ", NO }, { "1K", NO }, { "one", NO },
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ "0", 0 },
+		{ "1", 1 },
+		{ "65535", 65535 },
+		{ "18446744073709551614", UINT64_MAX - 1 },
+		{ "18446744073709551616", NO },
+		{ "99999999999999999999999", NO },
+		{ "", NO },
+		{ "-1", NO },
+		{ "+1", NO },
+		{ "1.0", NO },
+		{ "010", NO },
+		{ "00", NO },
+		{ "0x10", NO },
+		{ "1_000", NO },
+		{ " 1", NO },
+		{ "1 ", NO },
+		{ "1K", NO },
+		{ "one", NO },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		check(value_count, cases[i].text, cases[i].value);
@@ -42,11 +63,30 @@ Test(value, counts)
 
 Test(value, sizes)
 {
-	static const struct { const char *text; uint64_t value; } cases[] = {
-		{ "0", 0 }, { "1024", 1024 }, { "64K", 65536 }, { "64k", 65536 }, { "16M", 16u << 20 }, { "16 MiB", 16u << 20 }, { "1G", 1u << 30 },
-		{ "2TiB", 2ull << 40 }, { "16777215T", 16777215ull << 40 },
-		{ "16777216T", NO }, { "1KB", NO }, { "1MB", NO }, { "1P", NO }, { "K", NO }, { "", NO }, { "-1K", NO }, { "1.5G", NO }, { "1K1", NO },
-		{ "1s", NO }, { "01K", NO },
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ "0", 0 },
+		{ "1024", 1024 },
+		{ "64K", 65536 },
+		{ "64k", 65536 },
+		{ "16M", 16u << 20 },
+		{ "16 MiB", 16u << 20 },
+		{ "1G", 1u << 30 },
+		{ "2TiB", 2ull << 40 },
+		{ "16777215T", 16777215ull << 40 },
+		{ "16777216T", NO },
+		{ "1KB", NO },
+		{ "1MB", NO },
+		{ "1P", NO },
+		{ "K", NO },
+		{ "", NO },
+		{ "-1K", NO },
+		{ "1.5G", NO },
+		{ "1K1", NO },
+		{ "1s", NO },
+		{ "01K", NO },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		check(value_size, cases[i].text, cases[i].value);
@@ -54,10 +94,29 @@ Test(value, sizes)
 
 Test(value, durations)
 {
-	static const struct { const char *text; uint64_t value; } cases[] = {
-		{ "0", 0 }, { "0s", 0 }, { "50us", 50000 }, { "500ms", 500000000 }, { "10s", 10000000000 }, { "5m", 300000000000 },
-		{ "2h", 7200000000000 }, { "1d", 86400000000000 }, { "10 s", 10000000000 }, { "10S", 10000000000 },
-		{ "10", NO }, { "", NO }, { "s", NO }, { "1.5s", NO }, { "1m30s", NO }, { "1w", NO }, { "-1s", NO }, { "999999999999d", NO }, { "05s", NO },
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ "0", 0 },
+		{ "0s", 0 },
+		{ "50us", 50000 },
+		{ "500ms", 500000000 },
+		{ "10s", 10000000000 },
+		{ "5m", 300000000000 },
+		{ "2h", 7200000000000 },
+		{ "1d", 86400000000000 },
+		{ "10 s", 10000000000 },
+		{ "10S", 10000000000 },
+		{ "10", NO },
+		{ "", NO },
+		{ "s", NO },
+		{ "1.5s", NO },
+		{ "1m30s", NO },
+		{ "1w", NO },
+		{ "-1s", NO },
+		{ "999999999999d", NO },
+		{ "05s", NO },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		check(value_duration, cases[i].text, cases[i].value);
@@ -65,8 +124,10 @@ Test(value, durations)
 
 Test(value, texts_of_sizes_and_durations_are_read_back)
 {
-	static const uint64_t values[] = { 0, 1, 1023, 1024, 1025, 65536, 16u << 20, 3ull << 30, 1ull << 40, 5ull << 44, 1232, UINT64_MAX - 1 };
-	static const uint64_t times[] = { 0, 1000, 50000, 1000000, 1500000, 1000000000, 60000000000, 90000000000, 3600000000000, 86400000000000 };
+	static const uint64_t values[] = { 0,	      1,	  1023,	      1024,	  1025, 65536,
+					   16u << 20, 3ull << 30, 1ull << 40, 5ull << 44, 1232, UINT64_MAX - 1 };
+	static const uint64_t times[] = { 0,	      1000,	   50000,	1000000,       1500000,
+					  1000000000, 60000000000, 90000000000, 3600000000000, 86400000000000 };
 	char text[VALUE_TEXT_BYTES];
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
 		value_size_text(text, values[i]);
@@ -82,36 +143,71 @@ Test(value, texts_of_sizes_and_durations_are_read_back)
 	cr_expect_str_eq(text, "16M");
 }
 
+static const struct {
+	const char *text, *out;
+	int family;
+} addresses[] = {
+	{ "10.99.0.1", "10.99.0.1:53", 4 },
+	{ "10.99.0.1:5300", "10.99.0.1:5300", 4 },
+	{ "0.0.0.0", "0.0.0.0:53", 4 },
+	{ "0.0.0.0:65535", "0.0.0.0:65535", 4 },
+	{ "127.0.0.1:1", "127.0.0.1:1", 4 },
+	{ "::", "[::]:53", 6 },
+	{ "::1", "[::1]:53", 6 },
+	{ "[::]:5300", "[::]:5300", 6 },
+	{ "[2001:db8::1]", "[2001:db8::1]:53", 6 },
+	{ "[2001:db8::1]:53", "[2001:db8::1]:53", 6 },
+	{ "2001:DB8:0:0::1", "[2001:db8::1]:53", 6 },
+	{ "fe80::1", "[fe80::1]:53", 6 },
+	{ "2001:db8:1:2:3:4:5:6", "[2001:db8:1:2:3:4:5:6]:53", 6 },
+	{ "64:ff9b::1.2.3.4", "[64:ff9b::102:304]:53", 6 },
+	{ "", NULL, 0 },
+	{ "localhost", NULL, 0 },
+	{ "10.0.0", NULL, 0 },
+	{ "10.0.0.256", NULL, 0 },
+	{ "10.0.0.1.", NULL, 0 },
+	{ "10.0.0.1/24", NULL, 0 },
+	{ "10.0.0.1:", NULL, 0 },
+	{ "10.0.0.1:0", NULL, 0 },
+	{ "10.0.0.1:65536", NULL, 0 },
+	{ "10.0.0.1:53x", NULL, 0 },
+	{ "10.0.0.1:-1", NULL, 0 },
+	{ ":53", NULL, 0 },
+	{ "[10.0.0.1]:53", NULL, 0 },
+	{ "[::1", NULL, 0 },
+	{ "[::1]x", NULL, 0 },
+	{ "[::1]:", NULL, 0 },
+	{ "[]", NULL, 0 },
+	{ "[", NULL, 0 },
+	{ ":::", NULL, 0 },
+	{ "1::2::3", NULL, 0 },
+	{ "fe80::1%eth0", NULL, 0 },
+	{ "::ffff:10.0.0.1", NULL, 0 },
+	{ "224.0.0.1", NULL, 0 },
+	{ "255.255.255.255", NULL, 0 },
+	{ "240.0.0.1", NULL, 0 },
+	{ "ff02::1", NULL, 0 },
+	{ "010.0.0.1", NULL, 0 },
+	{ " 10.0.0.1", NULL, 0 },
+	{ "1111111111111111111111111111111111111111111111111111111111111111", NULL, 0 },
+};
+
 Test(value, addresses)
 {
-	static const struct { const char *text, *out; int family; } cases[] = {
-		{ "10.99.0.1", "10.99.0.1:53", 4 }, { "10.99.0.1:5300", "10.99.0.1:5300", 4 }, { "0.0.0.0", "0.0.0.0:53", 4 },
-		{ "0.0.0.0:65535", "0.0.0.0:65535", 4 }, { "127.0.0.1:1", "127.0.0.1:1", 4 },
-		{ "::", "[::]:53", 6 }, { "::1", "[::1]:53", 6 }, { "[::]:5300", "[::]:5300", 6 }, { "[2001:db8::1]", "[2001:db8::1]:53", 6 },
-		{ "[2001:db8::1]:53", "[2001:db8::1]:53", 6 }, { "2001:DB8:0:0::1", "[2001:db8::1]:53", 6 }, { "fe80::1", "[fe80::1]:53", 6 },
-		{ "2001:db8:1:2:3:4:5:6", "[2001:db8:1:2:3:4:5:6]:53", 6 }, { "64:ff9b::1.2.3.4", "[64:ff9b::102:304]:53", 6 },
-		{ "", NULL, 0 }, { "localhost", NULL, 0 }, { "10.0.0", NULL, 0 }, { "10.0.0.256", NULL, 0 }, { "10.0.0.1.", NULL, 0 },
-		{ "10.0.0.1/24", NULL, 0 }, { "10.0.0.1:", NULL, 0 }, { "10.0.0.1:0", NULL, 0 }, { "10.0.0.1:65536", NULL, 0 },
-		{ "10.0.0.1:53x", NULL, 0 }, { "10.0.0.1:-1", NULL, 0 }, { ":53", NULL, 0 }, { "[10.0.0.1]:53", NULL, 0 }, { "[::1", NULL, 0 },
-		{ "[::1]x", NULL, 0 }, { "[::1]:", NULL, 0 }, { "[]", NULL, 0 }, { "[", NULL, 0 }, { ":::", NULL, 0 }, { "1::2::3", NULL, 0 },
-		{ "fe80::1%eth0", NULL, 0 }, { "::ffff:10.0.0.1", NULL, 0 }, { "224.0.0.1", NULL, 0 }, { "255.255.255.255", NULL, 0 },
-		{ "240.0.0.1", NULL, 0 }, { "ff02::1", NULL, 0 }, { "010.0.0.1", NULL, 0 }, { " 10.0.0.1", NULL, 0 },
-		{ "1111111111111111111111111111111111111111111111111111111111111111", NULL, 0 },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(addresses); i++) {
 		struct config_address a, before;
 		const char *why = NULL;
 		memset(&a, 0xaa, sizeof a);
 		before = a;
-		bool ok = value_address(cases[i].text, 53, &a, &why);
-		cr_expect_eq(ok, cases[i].out != NULL, "%s", cases[i].text);
+		bool ok = value_address(addresses[i].text, 53, &a, &why);
+		cr_expect_eq(ok, addresses[i].out != NULL, "%s", addresses[i].text);
 		if (!ok) {
-			cr_expect_not_null(why, "%s", cases[i].text);
-			cr_expect_eq(memcmp(&a, &before, sizeof a), 0, "%s", cases[i].text);
+			cr_expect_not_null(why, "%s", addresses[i].text);
+			cr_expect_eq(memcmp(&a, &before, sizeof a), 0, "%s", addresses[i].text);
 			continue;
 		}
-		cr_expect_str_eq(a.text, cases[i].out, "%s gave %s", cases[i].text, a.text);
-		cr_expect_eq(a.family, cases[i].family, "%s", cases[i].text);
+		cr_expect_str_eq(a.text, addresses[i].out, "%s gave %s", addresses[i].text, a.text);
+		cr_expect_eq(a.family, addresses[i].family, "%s", addresses[i].text);
 		cr_expect_eq(a.place.line, before.place.line);
 	}
 	struct config_address a = { 0 };
@@ -123,10 +219,20 @@ Test(value, addresses)
 
 Test(value, cpus)
 {
-	static const struct { const char *text, *out; } cases[] = {
-		{ "0", "0," }, { "2-5", "2,3,4,5," }, { "0,2-3", "0,2,3," }, { "3,1", "3,1," }, { " 1 , 2 - 3", NULL }, { " 1 , 2-3 ", "1,2,3," },
-		{ "7-7", "7," }, { "1023", "1023," }, { "1024", NULL }, { "", NULL }, { ",", NULL }, { "1,", NULL }, { "3-2", NULL }, { "1,1", NULL },
-		{ "0-2,1", NULL }, { "0-299", NULL }, { "a", NULL }, { "1-", NULL }, { "-1", NULL }, { "0-18446744073709551615", NULL }, { "1;2", NULL },
+	static const struct {
+		const char *text, *out;
+	} cases[] = {
+		{ "0", "0," },		{ "2-5", "2,3,4,5," },
+		{ "0,2-3", "0,2,3," },	{ "3,1", "3,1," },
+		{ " 1 , 2 - 3", NULL }, { " 1 , 2-3 ", "1,2,3," },
+		{ "7-7", "7," },	{ "1023", "1023," },
+		{ "1024", NULL },	{ "", NULL },
+		{ ",", NULL },		{ "1,", NULL },
+		{ "3-2", NULL },	{ "1,1", NULL },
+		{ "0-2,1", NULL },	{ "0-299", NULL },
+		{ "a", NULL },		{ "1-", NULL },
+		{ "-1", NULL },		{ "0-18446744073709551615", NULL },
+		{ "1;2", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		unsigned cpus[CONFIG_MAX_CPUS];
@@ -153,25 +259,39 @@ Test(value, cpus)
 Test(value, names)
 {
 	cr_expect(value_is_interface("eth0") && value_is_interface("enp3s0f1np1.100") && value_is_interface("123456789012345"));
-	cr_expect(!value_is_interface("") && !value_is_interface("1234567890123456") && !value_is_interface("a b") && !value_is_interface("a/b") &&
-		  !value_is_interface(".") && !value_is_interface("..") && !value_is_interface("eth0:1") && !value_is_interface("a\n") &&
-		  !value_is_interface("%d"));
+	cr_expect(!value_is_interface("") && !value_is_interface("1234567890123456") && !value_is_interface("a b") &&
+		  !value_is_interface("a/b") && !value_is_interface(".") && !value_is_interface("..") &&
+		  !value_is_interface("eth0:1") && !value_is_interface("a\n") && !value_is_interface("%d"));
 	cr_expect(value_is_user("skua-fastpath") && value_is_user("_dns") && value_is_user("a1_2"));
-	cr_expect(!value_is_user("") && !value_is_user("1a") && !value_is_user("Root") && !value_is_user("a b") && !value_is_user("-a") &&
-		  !value_is_user("a23456789012345678901234567890123"));
+	cr_expect(!value_is_user("") && !value_is_user("1a") && !value_is_user("Root") && !value_is_user("a b") &&
+		  !value_is_user("-a") && !value_is_user("a23456789012345678901234567890123"));
 	cr_expect(value_is_secret("0123456789abcdefABCDEF0123456789"));
-	cr_expect(!value_is_secret("") && !value_is_secret("0123456789abcdefABCDEF012345678") && !value_is_secret("0123456789abcdefABCDEF01234567890") &&
-		  !value_is_secret("0123456789abcdefABCDEF012345678g"));
+	cr_expect(!value_is_secret("") && !value_is_secret("0123456789abcdefABCDEF012345678") &&
+		  !value_is_secret("0123456789abcdefABCDEF01234567890") && !value_is_secret("0123456789abcdefABCDEF012345678g"));
 }
 
 Test(value, the_nearest_word)
 {
 	static const char *const words[] = { "dns", "udp-payload", "mode", "busy-poll", "cpus", "max-connections", "run", NULL };
-	static const struct { const char *text, *nearest; } cases[] = {
-		{ "dsn", "dns" }, { "dn", "dns" }, { "DNS", "dns" }, { "udp_payload", "udp-payload" }, { "udppayload", "udp-payload" },
-		{ "udp-paylod", "udp-payload" }, { "mdoe", "mode" }, { "modes", "mode" }, { "busypol", "busy-poll" }, { "cpu", "cpus" },
-		{ "maxconnections", "max-connections" }, { "max-conections", "max-connections" },
-		{ "xyz", NULL }, { "", NULL }, { "recursion", NULL }, { "foo", NULL },
+	static const struct {
+		const char *text, *nearest;
+	} cases[] = {
+		{ "dsn", "dns" },
+		{ "dn", "dns" },
+		{ "DNS", "dns" },
+		{ "udp_payload", "udp-payload" },
+		{ "udppayload", "udp-payload" },
+		{ "udp-paylod", "udp-payload" },
+		{ "mdoe", "mode" },
+		{ "modes", "mode" },
+		{ "busypol", "busy-poll" },
+		{ "cpu", "cpus" },
+		{ "maxconnections", "max-connections" },
+		{ "max-conections", "max-connections" },
+		{ "xyz", NULL },
+		{ "", NULL },
+		{ "recursion", NULL },
+		{ "foo", NULL },
 		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -39,8 +39,11 @@ static json_t *huge(void *user, const json_t *args, struct control_error *error)
 }
 
 static const struct control_verb verbs[] = {
-	{ "echo", echo, "gives back its arguments", false },   { "fail", fail, "fails", true },
-	{ "fail silently", fail_silently, NULL, false }, { "huge", huge, "says too much", false }, { .name = NULL },
+	{ "echo", echo, "gives back its arguments", false },
+	{ "fail", fail, "fails", true },
+	{ "fail silently", fail_silently, NULL, false },
+	{ "huge", huge, "says too much", false },
+	{ .name = NULL },
 };
 
 /* One line to its response, without the newline. */
@@ -69,6 +72,7 @@ static const char *respond(const char *line, size_t bytes)
 
 Test(control_request, lines_and_their_answers)
 {
+	/* clang-format off */
 	static const struct { const char *line, *answer; } cases[] = {
 		{ "{\"verb\":\"echo\",\"args\":{\"a\":[1,null]},\"id\":7}", "{\"id\":7,\"ok\":true,\"result\":{\"user\":5,\"args\":{\"a\":[1,null]}}}" },
 		{ "  { \"verb\" : \"echo\" }  \r", "{\"ok\":true,\"result\":{\"user\":5,\"args\":{}}}" },
@@ -90,12 +94,14 @@ Test(control_request, lines_and_their_answers)
 		{ "", NULL }, { "{", NULL }, { "help", NULL }, { "{\"verb\":\"echo\"}{}", NULL }, { "{\"verb\":\"\xff\"}", NULL },
 		{ "{\"verb\":\"echo\\u0000\"}", NULL }, { "null", NULL },
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const char *answer = respond(cases[i].line, strlen(cases[i].line));
 		if (cases[i].answer)
 			cr_expect_str_eq(answer, cases[i].answer, "%s gave %s", cases[i].line, answer);
 		else
-			cr_expect(strstr(answer, "{\"ok\":false,\"error\":{\"code\":\"bad-request\"") == answer, "%s gave %s", cases[i].line, answer);
+			cr_expect(strstr(answer, "{\"ok\":false,\"error\":{\"code\":\"bad-request\"") == answer, "%s gave %s",
+				  cases[i].line, answer);
 	}
 	cr_expect(strstr(respond("{\"verb\":\"echo\"}\0", 16), "bad-request"), "a NUL is no blank");
 }
@@ -117,8 +123,10 @@ Test(control_request, the_built_in_verbs)
 	cr_expect_str_eq(respond("{\"verb\":\"version\"}", 18), want);
 	const char *help = respond("{\"verb\":\"help\"}", 15);
 	cr_expect(strstr(help, "{\"verb\":\"help\"") && strstr(help, "{\"verb\":\"log level\"") &&
-		  strstr(help, "{\"verb\":\"echo\",\"help\":\"gives back its arguments\",\"slow\":false}") &&
-		  strstr(help, "{\"verb\":\"fail\",\"help\":\"fails\",\"slow\":true}") && strstr(help, "{\"verb\":\"fail silently\",\"help\":\"\""), "%s", help);
+			  strstr(help, "{\"verb\":\"echo\",\"help\":\"gives back its arguments\",\"slow\":false}") &&
+			  strstr(help, "{\"verb\":\"fail\",\"help\":\"fails\",\"slow\":true}") &&
+			  strstr(help, "{\"verb\":\"fail silently\",\"help\":\"\""),
+		  "%s", help);
 }
 
 static const char *level(const char *args)
@@ -138,8 +146,12 @@ Test(control_request, log_levels_are_listed_and_set)
 	cr_expect(strstr(level("{\"level\":\"warning\"}"), "\"net\":\"warning\""));
 	for (int i = 0; i < LOG_SUBSYSTEM_COUNT_; i++)
 		cr_expect_eq(log_get_level((enum log_subsystem)i), LOG_LEVEL_WARNING);
-	static const char *const wrong[] = { "{\"subsystem\":\"xdp\"}", "{\"level\":\"loud\"}", "{\"level\":1}", "{\"subsystem\":\"x\",\"level\":\"debug\"}",
-					     "{\"subsystem\":null,\"level\":\"debug\"}", "{\"levels\":\"debug\"}" };
+	static const char *const wrong[] = { "{\"subsystem\":\"xdp\"}",
+					     "{\"level\":\"loud\"}",
+					     "{\"level\":1}",
+					     "{\"subsystem\":\"x\",\"level\":\"debug\"}",
+					     "{\"subsystem\":null,\"level\":\"debug\"}",
+					     "{\"levels\":\"debug\"}" };
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		cr_expect(strstr(level(wrong[i]), "\"bad-args\""), "%s", wrong[i]);
 	cr_expect_eq(log_get_level(LOG_XDP), LOG_LEVEL_WARNING, "a wrong request changes nothing");

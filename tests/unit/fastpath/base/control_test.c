@@ -59,9 +59,9 @@ static json_t *missing(void *user, const json_t *args, struct control_error *err
 }
 
 static const struct control_verb verbs[] = {
-	{ "quick", quick, "", false }, { "slow a", slow, "", true },     { "slow b", slow, "", true },   { "slow c", slow, "", true },
-	{ "slow d", slow, "", true },  { "slow e", slow, "", true },     { "large", large, "", false },  { "missing", missing, "", false },
-	{ .name = NULL },
+	{ "quick", quick, "", false }, { "slow a", slow, "", true },	  { "slow b", slow, "", true },
+	{ "slow c", slow, "", true },  { "slow d", slow, "", true },	  { "slow e", slow, "", true },
+	{ "large", large, "", false }, { "missing", missing, "", false }, { .name = NULL },
 };
 
 static struct control_server *server;
@@ -112,10 +112,7 @@ static int dial(void)
 	return fd;
 }
 
-static void say(int fd, const char *text)
-{
-	cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-}
+static void say(int fd, const char *text) { cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text)); }
 
 /* Whether a line equal to (or, with a star at its end, starting like) want comes within 5 s. */
 static bool hears(int fd, const char *want)
@@ -408,8 +405,15 @@ static void *impostor(void *text)
 
 Test(control, strange_answers_are_refused)
 {
-	static const char *const answers[] = { "{}\n", "[]\n", "x\n", "\n", "{\"ok\":true}\n", "{\"ok\":false}\n", "{\"ok\":false,\"error\":{}}\n",
-					       "{\"ok\":1,\"result\":1}\n", "{\"ok\":false,\"error\":{\"code\":1,\"message\":\"\"}}\n" };
+	static const char *const answers[] = { "{}\n",
+					       "[]\n",
+					       "x\n",
+					       "\n",
+					       "{\"ok\":true}\n",
+					       "{\"ok\":false}\n",
+					       "{\"ok\":false,\"error\":{}}\n",
+					       "{\"ok\":1,\"result\":1}\n",
+					       "{\"ok\":false,\"error\":{\"code\":1,\"message\":\"\"}}\n" };
 	struct control_error error;
 	json_t *result;
 	pthread_t thread;

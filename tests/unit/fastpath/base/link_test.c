@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const uint32_t with_fd[] = { LINK_CONFIG, LINK_COUNTERS, LINK_SETTINGS, LINK_CONTROL, LINK_LISTEN, LINK_XSKMAP, LINK_SEGMENT, LINK_MAP };
+static const uint32_t with_fd[] = { LINK_CONFIG, LINK_COUNTERS, LINK_SETTINGS, LINK_CONTROL,
+				    LINK_LISTEN, LINK_XSKMAP,	LINK_SEGMENT,  LINK_MAP };
 static const uint32_t without_fd[] = { LINK_GO, LINK_STOP, LINK_PARKED, LINK_SEGMENT_DROP, LINK_READY, LINK_LIVE, LINK_FAILED };
 
 static void make_pair(int pair[2], int flags)
@@ -60,7 +61,9 @@ Test(link, every_type_arrives_whole_with_its_descriptor)
 	make_pair(pair, 0);
 	for (size_t i = 0; i < LINK_TYPE_COUNT_ - 1; i++) {
 		bool has_fd = i < ARRAY_LEN(with_fd);
-		struct link_msg in = { .type = has_fd ? with_fd[i] : without_fd[i - ARRAY_LEN(with_fd)], .a = 1, .b = 2, .generation = 1ull << 40 };
+		struct link_msg in = {
+			.type = has_fd ? with_fd[i] : without_fd[i - ARRAY_LEN(with_fd)], .a = 1, .b = 2, .generation = 1ull << 40
+		};
 		struct link_msg out = { 0 };
 		int fd = 99;
 		snprintf(in.text, sizeof in.text, "text %zu", i);

@@ -78,8 +78,10 @@ Test(log, a_line_has_time_process_level_code_and_text)
 	log_write(M_RUN_STARTED, "version %s on %d cores", "1.0", 2);
 	cr_expect_eq(errno, 42, "errno is kept");
 	char want[256];
-	snprintf(want, sizeof want, "^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z fastpath\\[%d\\] notice "
-		 "SK-RUN-001 version 1\\.0 on 2 cores\n$", (int)getpid());
+	snprintf(want, sizeof want,
+		 "^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z fastpath\\[%d\\] notice "
+		 "SK-RUN-001 version 1\\.0 on 2 cores\n$",
+		 (int)getpid());
 	cr_expect(matches(read_log(), want), "%s", text);
 }
 
@@ -167,7 +169,8 @@ Test(log, words_and_their_values)
 	for (int i = 0; i < LOG_LEVEL_COUNT_; i++)
 		cr_expect(log_level_from_text(log_level_text((enum log_level)i), &l) && (int)l == i);
 	s = LOG_NET;
-	cr_expect(!log_subsystem_from_text("", &s) && !log_subsystem_from_text("xd", &s) && !log_subsystem_from_text("xdpp", &s) && s == LOG_NET);
+	cr_expect(!log_subsystem_from_text("", &s) && !log_subsystem_from_text("xd", &s) &&
+		  !log_subsystem_from_text("xdpp", &s) && s == LOG_NET);
 	cr_expect(log_subsystem_from_text("XDP", &s) && s == LOG_XDP);
 	cr_expect(!log_level_from_text("warn", &l) && !log_level_from_text("", &l));
 	cr_expect_str_eq(log_subsystem_text(LOG_SUBSYSTEM_COUNT_), "unknown");
@@ -191,7 +194,11 @@ Test(log, codes_and_message_ids_are_unique_and_well_formed)
 
 Test(log, times_of_all_years)
 {
-	static const struct { int64_t seconds; long ns; const char *out; } cases[] = {
+	static const struct {
+		int64_t seconds;
+		long ns;
+		const char *out;
+	} cases[] = {
 		{ 0, 0, "1970-01-01T00:00:00.000Z" },
 		{ 951782399, 999999999, "2000-02-28T23:59:59.999Z" },
 		{ 951782400, 1000000, "2000-02-29T00:00:00.001Z" },
@@ -229,8 +236,13 @@ Test(log, the_journal_gets_fields_when_stderr_is_its_stream)
 	cr_expect_eq(count_lines(read_log()), 0, "not on stderr too");
 	char message_id[64] = "MESSAGE_ID=";
 	log_message_id(M_CHILD_HUNG, message_id + 11);
-	const char *want[] = { "MESSAGE=text\\x0aMESSAGE_ID=forged", message_id, "PRIORITY=3", "SYSLOG_IDENTIFIER=skua-slowpath",
-			       "SKUA_CODE=SK-RUN-005", "SKUA_SUBSYSTEM=run", "SKUA_PROCESS=slowpath" };
+	const char *want[] = { "MESSAGE=text\\x0aMESSAGE_ID=forged",
+			       message_id,
+			       "PRIORITY=3",
+			       "SYSLOG_IDENTIFIER=skua-slowpath",
+			       "SKUA_CODE=SK-RUN-005",
+			       "SKUA_SUBSYSTEM=run",
+			       "SKUA_PROCESS=slowpath" };
 	cr_assert_eq(journal_fields, ARRAY_LEN(want));
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
 		cr_expect_str_eq(journal_text[i], want[i]);
@@ -274,5 +286,6 @@ Test(log, threads_write_whole_lines_and_lose_no_count)
 	unsigned lines = count_lines(read_log());
 	cr_expect_eq(lines + atomic_load(&limits[M_RUN_STARTED].left_out), 8000);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		cr_expect(matches(line, "^2[^ ]+ fastpath\\[[0-9]+\\] notice SK-RUN-001 line of a thread [a-z]{26}$"), "%s", line);
+		cr_expect(matches(line, "^2[^ ]+ fastpath\\[[0-9]+\\] notice SK-RUN-001 line of a thread [a-z]{26}$"), "%s",
+			  line);
 }

@@ -6,16 +6,24 @@
 
 Test(printable, shows_text_and_escapes_what_could_harm)
 {
-	static const struct { const char *what, *in, *out; } cases[] = {
+	static const struct {
+		const char *what, *in, *out;
+	} cases[] = {
 		{ "plain text stays", "example.com. 3600 IN A", "example.com. 3600 IN A" },
 		{ "nothing stays nothing", "", "" },
 		{ "backslashes stay, master-file escapes are readable", "a\\046b\\.c", "a\\046b\\.c" },
 		{ "a newline can't end the line", "a\nSK-RUN-001 forged", "a\\x0aSK-RUN-001 forged" },
 		{ "carriage return, tab, bell, escape, DEL", "\r\t\a\x1b[2J\x7f", "\\x0d\\x09\\x07\\x1b[2J\\x7f" },
 		{ "UTF-8 of two, three and four octets stays", "é €\xf0\x9f\x98\x80", "é €\xf0\x9f\x98\x80" },
-		{ "C1 controls are controls", "\xc2\x9b" "31m", "\\xc2\\x9b31m" },
+		{ "C1 controls are controls",
+		  "\xc2\x9b"
+		  "31m",
+		  "\\xc2\\x9b31m" },
 		{ "line separator", "\xe2\x80\xa8", "\\xe2\\x80\\xa8" },
-		{ "right-to-left override", "\xe2\x80\xae" "txt", "\\xe2\\x80\\xaetxt" },
+		{ "right-to-left override",
+		  "\xe2\x80\xae"
+		  "txt",
+		  "\\xe2\\x80\\xaetxt" },
 		{ "isolates", "\xe2\x81\xa6", "\\xe2\\x81\\xa6" },
 		{ "a lone continuation", "a\x80z", "a\\x80z" },
 		{ "a cut character at the end", "a\xe2\x82", "a\\xe2\\x82" },
@@ -42,11 +50,16 @@ Test(printable, a_nul_is_escaped)
 
 Test(printable, cuts_between_characters_and_says_so)
 {
-	static const struct { const char *what, *in, *out; } cases[] = {
+	static const struct {
+		const char *what, *in, *out;
+	} cases[] = {
 		{ "fits exactly", "1234567", "1234567" },
 		{ "one too long", "12345678", "1234..." },
 		{ "never inside an escape", "12\x01\x02", "12..." },
-		{ "never inside a character", "123\xe2\x82\xac" "567", "123..." },
+		{ "never inside a character",
+		  "123\xe2\x82\xac"
+		  "567",
+		  "123..." },
 		{ "an escape that just fits", "123\x01", "123\\x01" },
 		{ "nothing fits before the dots", "\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80..." },
 	};
