@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`skua run` with AF_XDP: attach, adopt, detach, and what the death or the hanging of the fastpath costs."""
+import ctypes
 import json
 import os
+import pathlib
 import signal
+import threading
 import time
 
 import pytest
@@ -96,6 +99,50 @@ def test_a_stopped_fastpath(net, zone):
         assert "SK-RUN-009 dns0 queue 0: no heartbeat" in log and "SK-RUN-005 fastpath" in log
         assert skua.status()["parts"]["fastpath"]["hangs"] == 1
         assert answers(skua)["udp"] > 0, "the kernel path served meanwhile"
+
+
+class StoppedThread:
+    """Holds one thread of a process, as if it spun or waited for ever; the others go on."""
+
+    SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def __init__(self, pid, prefix):
+        tids = [int(t) for t in os.listdir(f"/proc/{pid}/task") if pathlib.Path(f"/proc/{pid}/task/{t}/comm").read_text().startswith(prefix)]
+        assert len(tids) == 1, "one such thread"
+        self.tid = tids[0]
+        for request in (self.SEIZE, self.INTERRUPT):
+            assert self.libc.ptrace(request, self.tid, None, None) == 0, os.strerror(ctypes.get_errno())
+
+    def reap(self):
+        """The tracer must take note of its end, or the process never ends."""
+        try:
+            while True:
+                os.waitpid(self.tid, WALL)
+        except ChildProcessError:
+            pass
+
+
+WALL = 0x40000000
+
+
+def test_one_hung_thread(net, zone):
+    with server(net, zone) as skua:
+        first = skua.part_pid("fastpath")
+        held = []
+
+        def hurt():
+            held.append(StoppedThread(first, "xdp-"))
+            threading.Thread(target=held[0].reap, daemon=True).start()
+
+        with Load(net.server.v4, ["www.example.test A"], rate=RATE, seconds=LOAD_S, ns=net.client) as load:
+            time.sleep(1)
+            hurt()
+            result = load.result()
+        assert result["lost"] < LOST_MAX, result
+        wait_until(lambda: skua.part_pid("fastpath") not in (0, first))
+        assert skua.status()["parts"]["fastpath"]["hangs"] == 1
 
 
 def test_a_fastpath_that_pauses_gets_its_queue_back(net, zone):
