@@ -52,10 +52,8 @@ static void write_header(const struct walk *w)
 		flags |= DNS_AA;
 	if (unlikely(w->r.is_full))
 		flags |= DNS_TC;
-	store_be16(msg + 2, flags);
-	store_be16(msg + 4, q->state_ != STATE_HEADER);
-	store_be16(msg + 6, w->r.count[SECTION_ANSWER]);
-	store_be16(msg + 8, w->r.count[SECTION_AUTHORITY]);
+	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)(q->state_ != STATE_HEADER) << 32 | (uint32_t)w->r.count[SECTION_ANSWER] << 16 |
+				    w->r.count[SECTION_AUTHORITY]);
 	store_be16(msg + 10, w->r.count[SECTION_ADDITIONAL]);
 }
 

@@ -71,7 +71,7 @@ struct walk {
 /* Fills lower, label offsets, count, bytes and hash of q from the name at *pos of its message (no pointers allowed). */
 HOT bool parse_question_name(struct answer_query *q, uint32_t *pos);
 
-/* --- render_hot.c --------------------------------------------------------------------------------------------------- */
+/* --- render_hot.c, render_inline.h --------------------------------------------------------------------------------------------------- */
 /* Appends an RRset; false, with r unchanged but for is_full where `is_needed`, if it does not fit. *block_pos, where the
  * RR block (table/zone_image.h) begins: names in it are found relative to that. */
 HOT bool render_rrset(struct render *r, enum render_section section, const struct zone_image *image, const struct zone_rrset *rrset,

@@ -4,10 +4,9 @@
  *
  * Every compression pointer must stay below 0x4000. Owners and apexes do in all but huge responses over TCP; a block that
  * lies too far for its own names to point to each other is written name by name (render_far). */
-#include "answer/answer_internal.h"
+#include "answer/render_inline.h"
 #include "dns/name_inline.h"
 
-#define POINTER_BITS 0xc000u
 #define NSEC3_LABEL_BYTES 32u
 
 /* Labels of an owner that stand before its apex, length octets included, in text (at most NAME_MAX_BYTES). */
@@ -34,32 +33,6 @@ static uint32_t owner_labels(const struct owner *owner, uint8_t *text)
 	return 1 + NSEC3_LABEL_BYTES;
 }
 
-/* Points the embedded names of a block that starts at block_pos to where their rests are now. */
-static void relocate(uint8_t *block, const struct zone_rrset *rrset, uint32_t block_pos, uint32_t apex_pos)
-{
-	const struct zone_embedded *embedded = zone_rrset_embedded(rrset);
-
-	for (unsigned i = 0; i < rrset->embedded_count; i++) {
-		uint8_t *pointer = block + embedded[i].pointer;
-
-		if (embedded[i].pointer == 0)
-			continue;
-		uint32_t base = embedded[i].flags & ZONE_EMBEDDED_TO_APEX ? apex_pos : block_pos;
-
-		store_be16(pointer, (uint16_t)(POINTER_BITS | (load_be16(pointer) + base)));
-	}
-}
-
-/* Sets the owner of the first RR of a block, and of the others. */
-static void set_owners(uint8_t *block, const struct zone_rrset *rrset, uint32_t first, uint32_t others)
-{
-	store_be16(block, (uint16_t)(POINTER_BITS | first));
-	for (unsigned i = 1; i < rrset->rr_count; i++) {
-		block += ZONE_RR_FIXED_BYTES + load_be16(block + 10);
-		store_be16(block, (uint16_t)(POINTER_BITS | others));
-	}
-}
-
 static bool put(struct render *r, const void *bytes, uint32_t count)
 {
 	if (r->pos + count > r->limit)
@@ -71,7 +44,7 @@ static bool put(struct render *r, const void *bytes, uint32_t count)
 
 static bool put_pointer(struct render *r, uint32_t target)
 {
-	be16 pointer = be16_from((uint16_t)(POINTER_BITS | target));
+	be16 pointer = be16_from((uint16_t)(RENDER_POINTER | target));
 
 	return put(r, &pointer, 2);
 }
@@ -125,7 +98,7 @@ bool render_rrset(struct render *r, enum render_section section, const struct zo
 {
 	uint32_t start = r->pos, first = owner->pointer;
 
-	if (unlikely(start + rrset->block_bytes + NAME_MAX_BYTES > DNS_POINTER_MAX)) {
+	if (unlikely(!render_is_near(start, rrset))) {
 		*block_pos = start;
 		if (!render_far(r, image, rrset, owner)) {
 			r->pos = start;
@@ -149,24 +122,15 @@ bool render_rrset(struct render *r, enum render_section section, const struct zo
 		r->is_full |= is_needed;
 		return false;
 	}
-	uint8_t *block = r->msg + r->pos;
-
 	*block_pos = r->pos;
-	memcpy(block, zone_rrset_block(rrset), rrset->block_bytes);
-	if (first != DNS_HEADER_BYTES)
-		set_owners(block, rrset, first, owner->kind == OWNER_POINTER ? first : start);
-	if (rrset->embedded_count > 0)
-		relocate(block, rrset, r->pos, apex_pos);
-	r->pos += rrset->block_bytes;
-	r->count[section] = (uint16_t)(r->count[section] + rrset->rr_count);
+	render_block(r, section, rrset, first, owner->kind == OWNER_POINTER ? first : start, apex_pos);
 	return true;
 }
 
 bool render_signed(struct walk *w, enum render_section section, const struct zone_image *image, const struct zone_rrset *rrset,
 		   const struct owner *owner, uint32_t apex_pos, bool is_needed, uint32_t *block_pos)
 {
-	struct render before = w->r;
-	uint32_t signature_pos;
+	uint32_t signature_pos, before = w->r.pos;
 
 	if (!render_rrset(&w->r, section, image, rrset, owner, apex_pos, is_needed, block_pos))
 		return false;
@@ -174,8 +138,8 @@ bool render_signed(struct walk *w, enum render_section section, const struct zon
 		return true;
 	if (render_rrset(&w->r, section, image, zone_rrset_signature(image, rrset), owner, apex_pos, is_needed, &signature_pos))
 		return true;
-	before.is_full = w->r.is_full;
-	w->r = before;
+	w->r.pos = before;
+	w->r.count[section] = (uint16_t)(w->r.count[section] - rrset->rr_count);
 	return false;
 }
 

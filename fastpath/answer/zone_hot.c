@@ -2,7 +2,7 @@
 /* The authoritative algorithm: RFC 1034 section 4.3.2 with RFC 4592 (wildcards), 6672 (DNAME), 4035 and 5155 (proofs), 8482 (ANY),
  * 2308 (negative answers), 6604 (rcode of a chain). Each step of a chain finds its zone, node and RRset afresh; bounded by
  * ANSWER_MAX_CHAIN. Budget: 150 instructions for a name that exists. */
-#include "answer/answer_internal.h"
+#include "answer/render_inline.h"
 
 /* What a step did. */
 enum step { STEP_DONE, STEP_CHAIN };
@@ -251,6 +251,24 @@ static bool is_parent_side(const struct walk *w, struct zone_at at)
 	return w->q->qtype == RR_DS && at.node->labels == w->q->label_count;
 }
 
+/* The rule: the name exists, has the type, needs no signature and fits. False, with nothing done, for all else. */
+ALWAYS_INLINE bool plain_answer(struct walk *w, struct zone_at at)
+{
+	const struct zone_rrset *rrset = zone_node_rrset(at, w->q->qtype);
+
+	if (unlikely(!rrset || (w->q->is_do && rrset->signature != 0)))
+		return false;
+	if (unlikely(!render_is_near(w->r.pos, rrset) || w->r.pos + rrset->block_bytes > w->r.limit))
+		return false;
+	uint32_t block_pos = w->r.pos;
+
+	authoritative(w);
+	render_block(&w->r, SECTION_ANSWER, rrset, w->name_pos, w->name_pos, w->apex_pos);
+	if (rrset->embedded_count > 0)
+		want_additional(w, at, rrset, block_pos);
+	return true;
+}
+
 static enum step zone_step(struct walk *w)
 {
 	struct answer_query *q = w->q;
@@ -267,7 +285,7 @@ static enum step zone_step(struct walk *w)
 		return is_parent_side(w, cut) ? node_answer(w, cut, none) : referral(w, cut);
 	}
 	if (likely(at.node))
-		return node_answer(w, at, none);
+		return plain_answer(w, at) ? STEP_DONE : node_answer(w, at, none);
 	if (encloser.node->flags & ZONE_NODE_DNAME)
 		return dname_answer(w, encloser);
 	struct zone_at wildcard = zone_node_wildcard(zone, encloser);

@@ -4,6 +4,7 @@
  * Budget: about 10 ns for a name of 32 octets, both together. No call leaves this file (XXH3 is inlined). */
 #pragma once
 #include "base/base.h"
+#include "dns/name.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -29,5 +30,6 @@ HOT ALWAYS_INLINE void name_lower_inline(uint8_t *out, const uint8_t *in, size_t
 
 ALWAYS_INLINE uint8_t name_octet_lower(uint8_t octet) { return (uint8_t)(octet + ((uint8_t)(octet - 'A') < 26 ? 32 : 0)); }
 
-/* name_hash of a lower-cased wire name; reads exactly n bytes. */
-HOT ALWAYS_INLINE uint64_t name_hash_inline(const uint8_t *lower, size_t n) { return XXH3_64bits(lower, n); }
+/* name_hash of a lower-cased wire name; reads exactly n bytes. XXH3 has a way of its own for each range of lengths: the ones that long names take
+ * stay out of line, so that the callers stay small. */
+HOT ALWAYS_INLINE uint64_t name_hash_inline(const uint8_t *lower, size_t n) { return likely(n <= 128) ? XXH3_64bits(lower, n) : name_hash(lower, n); }
