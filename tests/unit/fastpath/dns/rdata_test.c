@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Record data by hand-written cases; rdata_property_test.c has the generated ones. */
-#include "dns/rdata.h"
+#include "tests/unit/fastpath/dns/rdata_words.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -9,36 +9,11 @@
 
 static const uint8_t origin[] = "\1x"; /* x. */
 
-/* Splits at blanks; quotes make one word, and key="value" too, as the master file reader does. */
-static unsigned split(const char *text, struct rdata_token token[static MAX_WORDS])
-{
-	unsigned count = 0;
-
-	for (const char *p = text; *p != '\0';) {
-		const char *start = p;
-		bool quoted = *p == '"', inside = false;
-
-		if (*p == ' ') {
-			p++;
-			continue;
-		}
-		for (; *p != '\0' && (inside || *p != ' '); p++) {
-			if (*p == '\\' && p[1] != '\0')
-				p++;
-			else if (*p == '"')
-				inside = !inside;
-		}
-		cr_assert_lt(count, MAX_WORDS);
-		token[count++] = (struct rdata_token){ start + quoted, (uint32_t)(p - start - 2 * quoted), quoted };
-	}
-	return count;
-}
-
 static enum err parse(const char *type_text, const char *text, uint8_t *wire, size_t max, size_t *bytes, struct rdata_error *error,
 		      uint16_t *type)
 {
 	struct rdata_token token[MAX_WORDS];
-	unsigned count = split(text, token);
+	unsigned count = rdata_words(text, token, MAX_WORDS);
 
 	cr_assert(rr_type_from_text(type_text, strlen(type_text), type), "%s", type_text);
 	return rdata_from_text(*type, token, count, origin, wire, max, bytes, error);
