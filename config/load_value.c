@@ -32,11 +32,11 @@ static void *field_of(const struct loader *l, const struct schema_row *row) { re
 
 static void set_text(struct loader *l, const struct schema_row *row, const char *text)
 {
-	char *copy = strdup(text);
+	char **field = field_of(l, row);
 
-	if (!copy)
+	*field = strdup(text);
+	if (!*field)
 		l->is_out_of_memory = true;
-	memcpy(field_of(l, row), &copy, sizeof copy);
 }
 
 static bool is_printable(const char *text)

@@ -48,6 +48,7 @@ static const struct config_zone *find_or_add(const struct config *c, struct zone
 
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		const struct config_zone *other = &c->zone[index->slots[slot] - 1];
+		ASSERT(other->name && z->name);
 		if (other->name_bytes == z->name_bytes && !memcmp(other->name, z->name, z->name_bytes))
 			return other;
 	}

@@ -15,7 +15,7 @@
 
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct config, member), .field_bytes = sizeof(((struct config *)0)->member)
-#define LIST_AT(member, count) AT(member), .count_offset = offsetof(struct config, count)
+#define LIST_AT(member, count) .offset = offsetof(struct config, member), .count_offset = offsetof(struct config, count)
 #define IN_ZONE(member) .offset = offsetof(struct config_zone, member), .field_bytes = sizeof(((struct config_zone *)0)->member)
 #define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
