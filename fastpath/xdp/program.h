@@ -48,7 +48,8 @@ void xdp_program_info(const struct xdp_program *p, struct xdp_program_info *out)
 /* Borrowed: valid until close. */
 int xdp_program_xskmap_fd(const struct xdp_program *p);
 
-/* Empties a queue's XSKMAP slot: the kernel path serves it from the next packet on. ERR_NOTFOUND (not logged): it was empty. */
+/* Empties a queue's XSKMAP slot: the kernel path serves it from the next packet on. An empty slot is fine.
+ * ERR_NOTFOUND (not logged): there is no such slot. */
 MUST_USE enum err xdp_program_clear_slot(struct xdp_program *p, uint32_t queue);
 /* The same for every queue. */
 void xdp_program_clear_slots(struct xdp_program *p);
