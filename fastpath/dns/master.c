@@ -9,8 +9,8 @@
 #include "base/bytes.h"
 #include "dns/master_internal.h"
 
-#define ERROR_TEXT_BYTES  512
-#define SHOWN_OCTETS      40
+#define ERROR_TEXT_BYTES 512
+#define SHOWN_OCTETS 40
 #define SOA_MINIMUM_BYTES 4
 
 static struct master_place place_from(struct master_reader *r, uint32_t line, const char *line_start, const char *at)
@@ -142,7 +142,7 @@ static bool ttl_from_word(struct master_reader *r, uint32_t i, struct master_hea
 	out->ttl_given = true;
 	if (err != ERR_OK) {
 		master_error(r, master_place_of(r, i), "expected a TTL of at most %u seconds, found %s", MASTER_MAX_TTL_S,
-		             master_show(shown, t));
+			     master_show(shown, t));
 		*wrong = true;
 	}
 	return true;
@@ -169,19 +169,21 @@ bool master_header_parse(struct master_reader *r, uint32_t first, struct master_
 	out->type = 0;
 	has_class = class_from_word(r, i, &wrong);
 	i += has_class;
-	i += ttl_from_word(r, i, out, &wrong);
-	if (!has_class && out->ttl_given)
+	i += !wrong && ttl_from_word(r, i, out, &wrong);
+	if (!has_class && out->ttl_given && !wrong)
 		i += class_from_word(r, i, &wrong);
-	if (out->ttl_given && !wrong) {
+	if (wrong)
+		return false;
+	if (out->ttl_given) {
 		r->ttl_s = out->ttl_s;
 		r->ttl_known = true;
 	}
 	out->next = i + 1;
 	if (i >= r->entry.count || !type_from_word(r, &r->entry.token[i], &out->type)) {
-		wanted = i == first                                       ? "a TTL, a class or a type"
-		         : out->ttl_given && !has_class && i == first + 1 ? "a class or a type"
-		         : has_class && !out->ttl_given                   ? "a TTL or a type"
-		                                                          : "a type";
+		wanted = i == first					  ? "a TTL, a class or a type"
+			 : out->ttl_given && !has_class && i == first + 1 ? "a class or a type"
+			 : has_class && !out->ttl_given			  ? "a TTL or a type"
+									  : "a type";
 		master_error(r, master_place_of(r, i), "expected %s, found %s", wanted, master_show_word(shown, r, i));
 		return false;
 	}
@@ -190,7 +192,7 @@ bool master_header_parse(struct master_reader *r, uint32_t first, struct master_
 		master_error(r, master_place_of(r, i), "expected %s, found %s", wanted, master_show_word(shown, r, i));
 		return false;
 	}
-	return !wrong;
+	return true;
 }
 
 /* RFC 2308 section 4 and, without $TTL, RFC 1035 section 5.1: the last one stated. Before any was, the SOA's minimum counts. */
@@ -216,7 +218,7 @@ static uint32_t ttl_implied(struct master_reader *r, uint16_t type, size_t rdata
 static bool is_svcb_like(uint16_t type) { return type == RR_SVCB || type == RR_HTTPS; }
 
 bool master_deliver(struct master_reader *r, const uint8_t *owner, size_t owner_bytes, const struct master_header *header,
-                    uint32_t first, const struct master_place *generated)
+		    uint32_t first, const struct master_place *generated)
 {
 	struct master_entry *e = &r->entry;
 	struct rdata_error error;
@@ -230,17 +232,17 @@ bool master_deliver(struct master_reader *r, const uint8_t *owner, size_t owner_
 		return false;
 	}
 	if (unlikely(rdata_from_text(header->type, e->token + first, e->count - first, master_source(r)->origin, r->rdata,
-	                             sizeof(r->rdata), &rdata_bytes, &error) != ERR_OK)) {
+				     sizeof(r->rdata), &rdata_bytes, &error) != ERR_OK)) {
 		master_error(r, generated != NULL ? *generated : master_place_of(r, first + error.token), "%s", error.expected);
 		return false;
 	}
 	record = (struct master_record){ .owner = owner,
-		                         .owner_bytes = owner_bytes,
-		                         .type = header->type,
-		                         .class_ = r->options->class_,
-		                         .rdata = r->rdata,
-		                         .rdata_bytes = (uint16_t)rdata_bytes,
-		                         .place = place };
+					 .owner_bytes = owner_bytes,
+					 .type = header->type,
+					 .class_ = r->options->class_,
+					 .rdata = r->rdata,
+					 .rdata_bytes = (uint16_t)rdata_bytes,
+					 .place = place };
 	record.ttl_s = header->ttl_given ? header->ttl_s : ttl_implied(r, header->type, rdata_bytes, place);
 	if (owner_bytes == 0) /* the owner had an error: only the rest was to be checked */
 		return true;
@@ -281,7 +283,7 @@ static void read_entry(struct master_reader *r)
 		owner_parse(r, &e->token[0]);
 	} else if (s->owner_state == MASTER_OWNER_NONE) {
 		master_error(r, master_place_of(r, 0),
-		             "expected an owner name in the first column: there is no entry before this one");
+			     "expected an owner name in the first column: there is no entry before this one");
 		s->owner_state = MASTER_OWNER_BAD;
 		s->owner_bytes = 0;
 	}
@@ -314,7 +316,7 @@ static void read_source(struct master_reader *r)
 }
 
 static void reader_init(struct master_reader *r, const struct master_file *file, const struct master_options *options,
-                        const struct master_callbacks *callbacks)
+			const struct master_callbacks *callbacks)
 {
 	struct master_source *s = &r->source[0];
 
@@ -336,7 +338,7 @@ static void reader_init(struct master_reader *r, const struct master_file *file,
 }
 
 struct master_result master_read(const struct master_file *file, const struct master_options *options,
-                                 const struct master_callbacks *callbacks)
+				 const struct master_callbacks *callbacks)
 {
 	struct master_reader r;
 

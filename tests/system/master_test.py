@@ -34,7 +34,10 @@ def test_there_are_enough_zones():
 def test_a_zone_reads_as_named_compilezone_reads_it(zone):
     ours, messages, code = dump(zone.path, zone.origin)
     assert code == 0, messages
-    assert_same(ours, zonefiles.records(zonefiles.flatten(zone.path, zone.origin)))
+    theirs = zonefiles.records(zonefiles.flatten(zone.path, zone.origin))
+    if zone.name == "duplicates":   # of two records that differ in letter case only, either may be kept (RFC 4343)
+        ours, theirs = ([tuple(str(part).lower() for part in record) for record in records] for records in (ours, theirs))
+    assert_same(ours, theirs)
 
 
 @pytest.mark.parametrize("zone", GOOD, ids=IDS)

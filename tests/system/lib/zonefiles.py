@@ -56,6 +56,18 @@ def flatten(path, origin):
 
 RECORD = re.compile(r"^(\S+)\s+(\d+)\s+(\S+)\s+(\S+)(?:\s+(.*))?$")
 
+# Data that named prints in pieces: how many words stand before it.
+IN_PIECES = {"RRSIG": 8, "SIG": 8, "DNSKEY": 3, "CDNSKEY": 3, "KEY": 3, "RKEY": 3, "DS": 3, "CDS": 3, "DLV": 3, "TA": 3, "ZONEMD": 3,
+             "TLSA": 3, "SMIMEA": 3, "CERT": 3, "SSHFP": 2, "OPENPGPKEY": 0, "DHCID": 0, "IPSECKEY": 4, "SINK": 3}
+
+
+def _joined(rtype, data):
+    words = data.split()
+    before = 2 if data.startswith("\\# ") else IN_PIECES.get(rtype, len(words))
+    if before >= len(words):
+        return data
+    return " ".join(words[:before] + ["".join(words[before:])])
+
 
 def records(text):
     """[(owner in lower case, TTL, type, data)], sorted. An RRset's TTL is its smallest one."""
@@ -63,7 +75,7 @@ def records(text):
     for line in text.splitlines():
         if line and not line.startswith(";"):
             owner, ttl, _, rtype, data = RECORD.match(line).groups()
-            found.add((owner.lower(), int(ttl), rtype, data or ""))
+            found.add((owner.lower(), int(ttl), rtype, _joined(rtype, data or "")))
     lowest = {}
     for owner, ttl, rtype, _ in found:
         lowest[owner, rtype] = min(ttl, lowest.get((owner, rtype), ttl))

@@ -288,7 +288,7 @@ Test(master, errors_name_their_place)
 		  "1:3: expected a TTL, a class or a type, found '\\000\\255\\001'" },
 		{ "a long word is cut", "a bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n",
 		  "1:3: expected a TTL, a class or a type, found 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'" },
-		{ "lines count with any line end", "\r\n\r\n\n a\r b\n",
+		{ "lines count with any line end", "\r\n\r\n\n x\r y\n",
 		  "4:2: expected an owner name\n4:2: expected a TTL\n5:2: expected a TTL" },
 		{ "an escape at the end of a line", "a TXT b\\\nc A 192.0.2.1\n", "1:7: " },
 	};
@@ -369,7 +369,7 @@ Test(master, callbacks_stop_the_reading)
 
 Test(master, records_know_their_place)
 {
-	read_text("\n;\n  (\n\n\ta\n TXT b )\n");
+	read_text("\n;\n(\n\n\ta\n TXT b )\n");
 	cr_expect_eq(last_place.line, 5);
 	cr_expect_eq(last_place.column, 2);
 	read_text("a A 192.0.2.1\r\n   IN A 192.0.2.2");
