@@ -22,7 +22,9 @@ static inline unsigned rdata_words(const char *text, struct rdata_token *token, 
 			else if (*p == '"')
 				inside = !inside;
 		}
-		token[count++] = (struct rdata_token){ start + quoted, (uint32_t)(p - start - 2 * quoted), quoted };
+		bool closed = quoted && !inside && p - start >= 2 && p[-1] == '"';
+
+		token[count++] = (struct rdata_token){ start + quoted, (uint32_t)(p - start - quoted - closed), quoted };
 	}
 	return count;
 }
