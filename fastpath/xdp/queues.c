@@ -295,6 +295,16 @@ static uint32_t missing_frames(struct queue *queue, uint64_t now_ns)
 	return was_up_lately || away >= u->frame_count / 4 ? away : 0;
 }
 
+/* Somebody may have emptied the slot by hand. Setting it again to the same socket changes nothing. A thread that does not
+ * beat is left to the supervisor, which may have emptied it for that. */
+static void keep_inserted(struct queue *queue, bool is_inserting, uint64_t now_ns)
+{
+	uint64_t beat_ns = atomic_load_explicit(&queue->counters->heartbeat_ns, memory_order_relaxed);
+
+	if (is_inserting && !queue->is_parked && now_ns < beat_ns + QUEUES_FRESH_NS)
+		insert(queue);
+}
+
 bool queues_check(struct queues *q, uint64_t now_ns, char *why, size_t why_bytes)
 {
 	for (size_t i = 0; i < q->interface_count; i++)
@@ -306,6 +316,7 @@ bool queues_check(struct queues *q, uint64_t now_ns, char *why, size_t why_bytes
 		if (!queue->serve)
 			continue;
 		export_statistics(queue);
+		keep_inserted(queue, q->is_inserting, now_ns);
 		mtu_bytes = device_mtu_bytes(q->device_fd, queue->interface->name);
 		if (mtu_bytes)
 			atomic_store_explicit(&queue->serve->mtu_bytes, mtu_bytes, memory_order_relaxed);

@@ -5,7 +5,7 @@
  *   queues_bind     a socket for every queue, one after another          (with privileges)
  *   queues_start    the serving threads                                  (privileges dropped)
  *   queues_insert   the XSKMAP slots: packets come from now on
- *   queues_check    once a second: XDP_STATISTICS, MTU, link state, missing frames
+ *   queues_check    once a second: XDP_STATISTICS, MTU, link state, slots, missing frames
  *   queues_stop     slots out, threads joined, sockets closed */
 #pragma once
 #include "base/base.h"

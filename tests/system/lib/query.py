@@ -25,7 +25,7 @@ def make_query(name, rdtype="A", do=False, edns=None, payload=1232, rd=False, **
     options = kwargs.pop("options", None)
     query = dns.message.make_query(name, rdtype, **kwargs)
     query.flags = dns.flags.RD if rd else 0
-    if do or options or edns not in (None, False):
+    if do or options or (edns is not None and edns is not False):   # 0 == False, and version 0 is what everybody wants
         query.use_edns(edns or 0, dns.flags.DO if do else 0, payload, options=options)
     return query
 
