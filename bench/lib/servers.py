@@ -33,20 +33,28 @@ class Server:
         """The command that starts a peer's program, from the chroot if there is one."""
         return [*(["chroot", str(self.root)] if self.root else []), name]
 
+    def inside(self):
+        return pathlib.Path(str(self.root) + str(self.work.parent))
+
     def start(self):
+        self.prepare()
+        self.launch()
+        self.wait()
+        net.pin_napi()
+
+    def prepare(self):
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self.work.chmod(0o777)
-        if self.root:   # the same path inside the chroot
-            inside = pathlib.Path(str(self.root) + str(self.work))
-            inside.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["mount", "--bind", str(self.work), str(inside)], check=True)
+        if self.root:   # the same path inside the chroot; zone files lie below it too
+            self.inside().mkdir(parents=True, exist_ok=True)
+            subprocess.run(["mount", "--bind", str(self.work.parent), str(self.inside())], check=True)
         self.configure()
+
+    def launch(self):
         self.log = open(self.work / "log", "w")
         self.process = subprocess.Popen(net.inside(net.SERVER, "taskset", "-c", str(net.SERVER_CPU), *self.command()),
                                         stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        self.wait()
-        net.pin_napi()
 
     def wait(self, seconds=120):
         deadline = time.monotonic() + seconds
@@ -67,7 +75,8 @@ class Server:
                 "d=s.recv(4096)\nsys.exit(0 if d[2]&0x80 and d[3]&15==0 else 1)")
         return subprocess.run(net.inside(net.CLIENT, "/usr/bin/python3", "-c", code), capture_output=True).returncode == 0
 
-    def stop(self):
+    def stop(self, keep=False):
+        """keep: what the server left in its folder stays for the next launch."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -78,8 +87,8 @@ class Server:
                 self.process.wait(5)
         if self.log:
             self.log.close()
-        if self.root:
-            subprocess.run(["umount", str(self.root) + str(self.work)], check=False, capture_output=True)
+        if self.root and not keep:
+            subprocess.run(["umount", str(self.inside())], check=False, capture_output=True)
 
     def pids(self):
         return net.tree(self.process.pid)
@@ -109,9 +118,9 @@ class Skua(Server):
         done = subprocess.run([str(BUILD / "skua"), "status", "--json", "-c", str(self.path("skua.yaml"))], capture_output=True, text=True)
         return json.loads(done.stdout)
 
-    def stop(self):
-        super().stop()
-        if self.is_xdp:
+    def stop(self, keep=False):
+        super().stop(keep)
+        if self.is_xdp and not keep:
             subprocess.run(net.inside(net.SERVER, str(BUILD / "skua"), "xdp", "detach", "-c", str(self.path("skua.yaml"))), capture_output=True)
             subprocess.run(["umount", str(self.work / "bpf")], capture_output=True)
 
@@ -157,7 +166,7 @@ class Nsd(Server):
         self.path("nsd.conf").write_text(
             f"server:\n    ip-address: {net.SERVER_IP}\n    server-count: 1\n    username: root\n    chroot: \"\"\n    database: \"\"\n"
             f"    zonesdir: {self.work}\n    pidfile: {self.work}/nsd.pid\n    xfrdfile: {self.work}/xfrd.state\n    zonelistfile: {self.work}/zone.list\n"
-            f"    xfrdir: {self.work}\n    rrl-ratelimit: 0\nremote-control:\n    control-enable: no\n{zones}")
+            f"    xfrdir: {self.work}\n    rrl-ratelimit: 0\nremote-control:\n    control-enable: yes\n    control-interface: {self.work}/control.sock\n{zones}")
         if self.root:   # newer versions have no database
             text = self.path("nsd.conf").read_text().replace("    database: \"\"\n", "")
             self.path("nsd.conf").write_text(text)
