@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 
 #define FIRST_SLOTS 32u
-#define MAX_FILES UINT16_MAX            /* places in more files lose the file's name */
+#define MAX_FILES UINT16_MAX /* places in more files lose the file's name */
 
-#define REHASH_AHEAD 16u                 /* slots between a prefetch and its use */
+#define REHASH_AHEAD 16u /* slots between a prefetch and its use */
 
 /* --- memory -------------------------------------------------------------------------------------------------------------- */
 
@@ -19,9 +19,9 @@ static void *memory_take(size_t bytes)
 {
 	if (bytes < ZONE_BUILD_CHUNK_BYTES)
 		return malloc(bytes);
-	void *p = aligned_alloc(ZONE_BUILD_CHUNK_BYTES, bytes);   /* larger ones are powers of two, so multiples of it */
+	void *p = aligned_alloc(ZONE_BUILD_CHUNK_BYTES, bytes); /* larger ones are powers of two, so multiples of it */
 	if (p)
-		(void)madvise(p, bytes, MADV_HUGEPAGE);           /* a wish */
+		(void)madvise(p, bytes, MADV_HUGEPAGE); /* a wish */
 	return p;
 }
 
@@ -103,7 +103,7 @@ static uint16_t file_index(struct zone_build *b, const char *file)
 	if (b->file_count == b->file_capacity) {
 		const char **files = realloc(b->files, 2 * b->file_capacity * sizeof *files);
 		if (!files)
-			return 0;       /* a place without its file's name is no reason to fail */
+			return 0; /* a place without its file's name is no reason to fail */
 		b->files = files;
 		b->file_capacity *= 2;
 	}
@@ -146,7 +146,8 @@ struct zone_build_node *zone_build_find(const struct zone_build *b, const uint8_
 	return zone_build_find_lower(b, lower, bytes, name_hash_inline(lower, bytes));
 }
 
-static enum err node_add(struct zone_build *b, const uint8_t *name, size_t bytes, unsigned labels, uint64_t hash, zone_build_ref *ref)
+static enum err node_add(struct zone_build *b, const uint8_t *name, size_t bytes, unsigned labels, uint64_t hash,
+			 zone_build_ref *ref)
 {
 	if (b->node_count >= (b->slot_mask + 1) / 4 * 3) {
 		enum err err = b->slot_mask < UINT32_MAX / 2 ? slots_grow(b, 2 * (b->slot_mask + 1)) : ERR_NOSPACE;
@@ -157,8 +158,10 @@ static enum err node_add(struct zone_build *b, const uint8_t *name, size_t bytes
 	if (err != ERR_OK)
 		return err;
 	struct zone_build_node *node = zone_build_node(b, *ref);
-	*node = (struct zone_build_node){ .hash_low = (uint32_t)hash, .hash_high = (uint32_t)(hash >> 32),
-					  .name_bytes = (uint8_t)bytes, .labels = (uint8_t)labels };
+	*node = (struct zone_build_node){ .hash_low = (uint32_t)hash,
+					  .hash_high = (uint32_t)(hash >> 32),
+					  .name_bytes = (uint8_t)bytes,
+					  .labels = (uint8_t)labels };
 	memcpy(node->name, name, bytes);
 	uint32_t at = (uint32_t)hash & b->slot_mask;
 	while (b->slots[at].node != 0)
@@ -200,7 +203,7 @@ static enum err make_ref(struct zone_build *b, const uint8_t *name, size_t bytes
 {
 	const struct zone_build_node *recent = zone_build_node(b, b->recent);
 	if (recent->name_bytes == bytes && memcmp(recent->name, name, bytes) == 0) {
-		*out = b->recent;       /* most records share the owner of the one before */
+		*out = b->recent; /* most records share the owner of the one before */
 		return ERR_OK;
 	}
 	uint8_t lower[NAME_MAX_BYTES];
@@ -318,9 +321,11 @@ enum err zone_build_add(struct zone_build *b, const struct master_record *record
 	if (err != ERR_OK)
 		return err;
 	struct zone_build_rr *rr = zone_build_rr(b, ref);
-	*rr = (struct zone_build_rr){ .ttl_s = record->ttl_s, .line = record->place.line,
+	*rr = (struct zone_build_rr){ .ttl_s = record->ttl_s,
+				      .line = record->place.line,
 				      .column = (uint16_t)MIN(record->place.column, UINT16_MAX),
-				      .file = file_index(b, record->place.file), .rdata_bytes = record->rdata_bytes };
+				      .file = file_index(b, record->place.file),
+				      .rdata_bytes = record->rdata_bytes };
 	memcpy(rr->rdata, record->rdata, record->rdata_bytes);
 	if (rrset->last) {
 		zone_build_rr(b, rrset->last)->next = ref;
@@ -453,7 +458,7 @@ size_t zone_build_bytes(const struct zone_build *b) { return b->used_bytes; }
 /* The first octets of a name in an encoding whose octet order is the canonical order: labels from the root's side, lower-cased,
  * each ended by 0; the octets 0 and 1 become two, so that they sort behind the end of a shorter label. */
 struct sort_entry {
-	uint64_t key[2];                /* as numbers */
+	uint64_t key[2]; /* as numbers */
 	const struct zone_build_node *node;
 	zone_build_ref ref;
 };
@@ -508,17 +513,17 @@ enum err zone_build_sort(struct zone_build *b)
 	}
 	/* All names share the apex's labels, unless some are out of the zone. */
 	unsigned skip = b->out_of_zone_count ? 0 : zone_build_apex(b)->labels;
-	uint32_t count = 0;
 	bool is_ascending = true;
-	for (zone_build_ref ref = b->first_node; ref; count++) {
-		entry[count] = (struct sort_entry){ .node = zone_build_node(b, ref), .ref = ref };
-		sort_key(&entry[count], skip);
-		is_ascending = is_ascending && (count == 0 || sort_compare(&entry[count - 1], &entry[count]) < 0);
-		ref = entry[count].node->next;
+	zone_build_ref ref = b->first_node;
+	for (uint32_t i = 0; i < b->node_count; i++) {
+		entry[i] = (struct sort_entry){ .node = zone_build_node(b, ref), .ref = ref };
+		sort_key(&entry[i], skip);
+		is_ascending = is_ascending && (i == 0 || sort_compare(&entry[i - 1], &entry[i]) < 0);
+		ref = entry[i].node->next;
 	}
-	if (!is_ascending)      /* signers write sorted files */
-		qsort(entry, count, sizeof *entry, sort_compare);
-	for (uint32_t i = 0; i < count; i++)
+	if (!is_ascending) /* signers write sorted files */
+		qsort(entry, b->node_count, sizeof *entry, sort_compare);
+	for (uint32_t i = 0; i < b->node_count; i++)
 		sorted[i] = entry[i].ref;
 	free(entry);
 	b->sorted = sorted;
@@ -530,8 +535,11 @@ static bool each_rrset(const struct zone_build *b, const struct zone_build_node 
 		       bool (*each)(void *user, const struct zone_build_record *), void *user)
 {
 	ZONE_BUILD_EACH_RR(b, rrset, rr) {
-		struct zone_build_record record = { .owner = node->name, .type = rrset->type, .ttl_s = rr->ttl_s,
-						    .rdata = rr->rdata, .rdata_bytes = rr->rdata_bytes,
+		struct zone_build_record record = { .owner = node->name,
+						    .type = rrset->type,
+						    .ttl_s = rr->ttl_s,
+						    .rdata = rr->rdata,
+						    .rdata_bytes = rr->rdata_bytes,
 						    .place = zone_build_place(b, rr) };
 		if (!each(user, &record))
 			return false;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define SOA_TIMERS_BYTES 20             /* serial, refresh, retry, expire, minimum: the end of the rdata */
+#define SOA_TIMERS_BYTES 20 /* serial, refresh, retry, expire, minimum: the end of the rdata */
 #define SOA_MIN_BYTES (SOA_TIMERS_BYTES + 2)
 #define FIRST_SLOTS 4u
 
@@ -14,13 +14,13 @@
 struct pass {
 	struct zone_build *b;
 	struct zone_block *block;
-	uint8_t *out;                   /* NULL: the plan's */
-	size_t at;                      /* next free octet of the image */
+	uint8_t *out; /* NULL: the plan's */
+	size_t at;    /* next free octet of the image */
 	uint32_t rrset_count, order_count;
 	uint64_t rr_count;
-	const char *why;                /* of a failure */
-	zone_ref last_nsec;             /* node of the last NSEC in canonical order */
-	zone_build_ref next_;           /* see next_node */
+	const char *why;      /* of a failure */
+	zone_ref last_nsec;   /* node of the last NSEC in canonical order */
+	zone_build_ref next_; /* see next_node */
 	uint32_t index_;
 };
 
@@ -73,7 +73,7 @@ static void mark_wanted(struct zone_build *b)
 {
 	struct zone_build_node *apex = zone_build_apex(b);
 	ZONE_BUILD_EACH_NODE(b, node)
-		node->flags &= (uint16_t)~(ZONE_BUILD_WANTED | ZONE_BUILD_CUT | ZONE_BUILD_DNAME);
+		node->flags &= (uint16_t) ~(ZONE_BUILD_WANTED | ZONE_BUILD_CUT | ZONE_BUILD_DNAME);
 	ZONE_BUILD_EACH_NODE(b, node) {
 		bool is_nsec3_owner;
 		if (node->flags & ZONE_BUILD_OUT_OF_ZONE)
@@ -84,7 +84,8 @@ static void mark_wanted(struct zone_build *b)
 				node->flags |= ZONE_BUILD_WANTED;
 			continue;
 		}
-		for (struct zone_build_node *up = node; has_data && up && !(up->flags & ZONE_BUILD_WANTED); up = zone_build_node(b, up->parent))
+		for (struct zone_build_node *up = node; has_data && up && !(up->flags & ZONE_BUILD_WANTED);
+		     up = zone_build_node(b, up->parent))
 			up->flags |= ZONE_BUILD_WANTED;
 	}
 	apex->flags |= ZONE_BUILD_WANTED;
@@ -157,9 +158,13 @@ static void fill_nsec3(const struct zone_build *b, const struct zone_build_node 
 		out->nsec3_wildcard = zone_compile_nsec3_find(b, lower, node->name_bytes + 2u, &matches);
 }
 
-static zone_ref image_ref(const struct zone_build_node *node) { return node && node->flags & ZONE_BUILD_WANTED ? node->image : 0; }
+static zone_ref image_ref(const struct zone_build_node *node)
+{
+	return node && node->flags & ZONE_BUILD_WANTED ? node->image : 0;
+}
 
-static void fill_node(struct pass *p, const struct zone_build_node *node, const struct zone_build_node *cut, struct zone_node *out)
+static void fill_node(struct pass *p, const struct zone_build_node *node, const struct zone_build_node *cut,
+		      struct zone_node *out)
 {
 	const struct zone_build *b = p->b;
 	const struct zone_build_node *parent = zone_build_node(b, node->parent);
@@ -233,15 +238,17 @@ static bool put_tail(struct pass *p)
 	const struct zone_build_rrset *soa = zone_build_rrset_of(b, apex, RR_SOA);
 	const struct zone_build_rr *rr = zone_build_rr(b, soa->first);
 	uint64_t rr_count = p->rr_count;
-	if (!put_rrset(p, soa, zone_build_rrset_of(b, apex, RR_RRSIG), load_be32(rr->rdata + rr->rdata_bytes - 4), &b->plan.negative_soa))
+	if (!put_rrset(p, soa, zone_build_rrset_of(b, apex, RR_RRSIG), load_be32(rr->rdata + rr->rdata_bytes - 4),
+		       &b->plan.negative_soa))
 		return false;
-	p->rr_count = rr_count;         /* a copy is no record of the zone */
+	p->rr_count = rr_count; /* a copy is no record of the zone */
 	struct zone_nsec3 *table = p->out ? (struct zone_nsec3 *)(p->out + (size_t)b->plan.nsec3 * ZONE_REF_UNIT) : NULL;
 	for (uint32_t i = 0; i < b->plan.nsec3_count; i++) {
 		const struct zone_build_nsec3 *owner = &b->plan.nsec3_owners[i];
 		const struct zone_build_node *node = zone_build_node(b, owner->node);
 		zone_ref ref = 0;
-		if (node && !put_rrset(p, zone_build_rrset_of(b, node, RR_NSEC3), zone_build_rrset_of(b, node, RR_RRSIG), UINT32_MAX, &ref))
+		if (node && !put_rrset(p, zone_build_rrset_of(b, node, RR_NSEC3), zone_build_rrset_of(b, node, RR_RRSIG),
+				       UINT32_MAX, &ref))
 			return false;
 		if (table) {
 			memcpy(table[i].hash, owner->hash, sizeof table[i].hash);
@@ -350,7 +357,7 @@ static enum err make_plan(struct zone_build *b, struct zone_block *block, const 
 
 static struct zone_block *block_create(const struct zone_build *b)
 {
-	struct zone_block *block = malloc(sizeof *block);   /* not zeroed: small zones touch little of it */
+	struct zone_block *block = malloc(sizeof *block); /* not zeroed: small zones touch little of it */
 	if (block)
 		block->b = b;
 	return block;
@@ -378,14 +385,28 @@ static void write_header(const struct zone_build *b, struct zone_image *image)
 	const struct zone_build_node *apex = zone_build_apex(b);
 	const struct zone_build_rr *soa = zone_build_rr(b, zone_build_rrset_of(b, apex, RR_SOA)->first);
 	struct zone_image header = {
-		.magic = ZONE_IMAGE_MAGIC, .version = ZONE_IMAGE_VERSION, .size_bytes = plan->size_bytes, .flags = plan->flags,
+		.magic = ZONE_IMAGE_MAGIC,
+		.version = ZONE_IMAGE_VERSION,
+		.size_bytes = plan->size_bytes,
+		.flags = plan->flags,
 		.serial = load_be32(soa->rdata + soa->rdata_bytes - SOA_TIMERS_BYTES),
-		.node_count = plan->node_count, .rrset_count = plan->rrset_count, .rr_count = plan->rr_count,
-		.slot_mask = plan->slot_count - 1, .slots = plan->slots, .apex = apex->image,
-		.negative_soa = plan->negative_soa, .order = plan->order, .nsec3 = plan->nsec3,
-		.order_count = plan->order_count, .nsec3_count = plan->nsec3_count, .nsec3_iterations = plan->nsec3_iterations,
-		.nsec3_salt_bytes = plan->nsec3_salt_bytes, .max_labels = plan->max_labels, .class_ = b->class_,
-		.apex_labels = apex->labels, .apex_bytes = apex->name_bytes,
+		.node_count = plan->node_count,
+		.rrset_count = plan->rrset_count,
+		.rr_count = plan->rr_count,
+		.slot_mask = plan->slot_count - 1,
+		.slots = plan->slots,
+		.apex = apex->image,
+		.negative_soa = plan->negative_soa,
+		.order = plan->order,
+		.nsec3 = plan->nsec3,
+		.order_count = plan->order_count,
+		.nsec3_count = plan->nsec3_count,
+		.nsec3_iterations = plan->nsec3_iterations,
+		.nsec3_salt_bytes = plan->nsec3_salt_bytes,
+		.max_labels = plan->max_labels,
+		.class_ = b->class_,
+		.apex_labels = apex->labels,
+		.apex_bytes = apex->name_bytes,
 	};
 	if (plan->nsec3_salt_bytes)
 		memcpy(header.nsec3_salt, plan->nsec3_salt, plan->nsec3_salt_bytes);
@@ -447,7 +468,8 @@ enum err zone_compile(struct zone_build *b, void *out, size_t size_bytes)
 	slots_finish(&w);
 	bool fits = put_tail(&p);
 	ASSERT(fits);
-	ASSERT(zone_pad(p.at + b->plan.order_count * sizeof(zone_ref)) + b->plan.nsec3_count * sizeof(struct zone_nsec3) == size_bytes);
+	ASSERT(zone_pad(p.at + b->plan.order_count * sizeof(zone_ref)) + b->plan.nsec3_count * sizeof(struct zone_nsec3) ==
+	       size_bytes);
 	write_header(b, image);
 	image->max_probe = w.max_probe;
 	free(block);

@@ -33,9 +33,9 @@ static zone_ref target_of(const struct zone_build *b, const uint8_t *name, unsig
 
 /* Where a name's tail can be found: how many octets are saved, and what the pointer says. */
 struct tail {
-	unsigned kept_bytes;            /* of the name, in front of the pointer */
+	unsigned kept_bytes; /* of the name, in front of the pointer */
 	uint16_t value;
-	uint8_t flag;                   /* ZONE_EMBEDDED_TO_; 0: stored whole */
+	uint8_t flag; /* ZONE_EMBEDDED_TO_; 0: stored whole */
 };
 
 static struct tail find_tail(const struct zone_block *block, const uint8_t *name, unsigned bytes, unsigned labels)
@@ -57,9 +57,12 @@ static struct tail find_tail(const struct zone_block *block, const uint8_t *name
 		size_t kept = name_suffix_offset(name, labels - shared);
 		size_t inside = name_suffix_offset(block->name[i], e->labels - shared);
 		/* Only labels that stand in the block can be pointed to. */
-		if (kept >= best.kept_bytes || e->offset + inside > ZONE_POINTER_MAX || (e->pointer && e->offset + inside >= e->pointer))
+		if (kept >= best.kept_bytes || e->offset + inside > ZONE_POINTER_MAX ||
+		    (e->pointer && e->offset + inside >= e->pointer))
 			continue;
-		best = (struct tail){ .kept_bytes = (unsigned)kept, .value = (uint16_t)(e->offset + inside), .flag = ZONE_EMBEDDED_TO_BLOCK };
+		best = (struct tail){ .kept_bytes = (unsigned)kept,
+				      .value = (uint16_t)(e->offset + inside),
+				      .flag = ZONE_EMBEDDED_TO_BLOCK };
 	}
 	return best;
 }
@@ -97,7 +100,7 @@ static void put_octets(struct zone_block *block, const uint8_t *from, size_t byt
 static void put_rr(struct zone_block *block, uint16_t type, const struct zone_build_rr *rr, bool has_names)
 {
 	uint8_t *fixed = block->octets + block->bytes;
-	store_be16(fixed, 0xc000 + 12);         /* the question's name */
+	store_be16(fixed, 0xc000 + 12); /* the question's name */
 	store_be16(fixed + 2, type);
 	store_be16(fixed + 4, block->b->class_);
 	block->bytes += ZONE_RR_FIXED_BYTES;
@@ -137,8 +140,11 @@ bool zone_block_make(struct zone_block *block, const struct zone_build_rrset *rr
 
 size_t zone_block_write(const struct zone_block *block, uint16_t type, struct zone_rrset *out)
 {
-	*out = (struct zone_rrset){ .type = type, .rr_count = (uint16_t)block->rr_count, .ttl_s = block->ttl_s,
-				    .block_bytes = (uint16_t)block->bytes, .embedded_count = (uint16_t)block->embedded_count };
+	*out = (struct zone_rrset){ .type = type,
+				    .rr_count = (uint16_t)block->rr_count,
+				    .ttl_s = block->ttl_s,
+				    .block_bytes = (uint16_t)block->bytes,
+				    .embedded_count = (uint16_t)block->embedded_count };
 	struct zone_embedded *embedded = (struct zone_embedded *)(out + 1);
 	memcpy(embedded, block->embedded, block->embedded_count * sizeof *embedded);
 	memcpy(embedded + block->embedded_count, block->octets, block->bytes);

@@ -11,11 +11,11 @@
 #pragma once
 #include "table/zone_build_internal.h"
 
-#define ZONE_BLOCK_MAX_BYTES (65535u - 12u - 255u)    /* beyond it no message holds question and RRset */
-#define ZONE_POINTER_MAX 0x3fffu                      /* of a relative pointer, and of a pointer in a message */
-#define ZONE_COMPRESS_SEARCH 16u                      /* earlier names of a block that are tried as a pointer's target */
-#define ZONE_BLOCK_MAX_NAMES (ZONE_BLOCK_MAX_BYTES / (ZONE_RR_FIXED_BYTES + 1) * 2 + RR_TYPE_MAX_FIELDS)   /* MINFO has two */
-#define ZONE_ANY_COVERED 0u                           /* see zone_block_make */
+#define ZONE_BLOCK_MAX_BYTES (65535u - 12u - 255u) /* beyond it no message holds question and RRset */
+#define ZONE_POINTER_MAX 0x3fffu		   /* of a relative pointer, and of a pointer in a message */
+#define ZONE_COMPRESS_SEARCH 16u		   /* earlier names of a block that are tried as a pointer's target */
+#define ZONE_BLOCK_MAX_NAMES (ZONE_BLOCK_MAX_BYTES / (ZONE_RR_FIXED_BYTES + 1) * 2 + RR_TYPE_MAX_FIELDS) /* MINFO has two */
+#define ZONE_ANY_COVERED 0u										 /* see zone_block_make */
 
 static inline size_t zone_pad(size_t bytes) { return (bytes + ZONE_REF_UNIT - 1) & ~(size_t)(ZONE_REF_UNIT - 1); }
 
@@ -24,14 +24,15 @@ struct zone_block {
 	const struct zone_build *b;
 	uint32_t bytes, embedded_count, rr_count, ttl_s;
 	struct zone_embedded embedded[ZONE_BLOCK_MAX_NAMES];
-	const uint8_t *name[ZONE_BLOCK_MAX_NAMES];   /* the embedded names whole; in the builder */
+	const uint8_t *name[ZONE_BLOCK_MAX_NAMES]; /* the embedded names whole; in the builder */
 	uint8_t octets[2 * 65536];
 };
 
 /* Makes the block of an RRset; of RRSIGs only those that cover `covered`, of other types give ZONE_ANY_COVERED. rr_count 0 if
  * there are none. ttl_cap_s limits the TTL (UINT32_MAX: no limit). False if it would be larger than a message allows.
  * Targets are the nodes' image refs as far as the plan has set them. */
-MUST_USE bool zone_block_make(struct zone_block *block, const struct zone_build_rrset *rrset, uint16_t covered, uint32_t ttl_cap_s);
+MUST_USE bool zone_block_make(struct zone_block *block, const struct zone_build_rrset *rrset, uint16_t covered,
+			      uint32_t ttl_cap_s);
 /* Bytes of struct zone_rrset, embedded table and block, padded. */
 static inline size_t zone_block_image_bytes(const struct zone_block *block)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define NSEC3_ALGORITHM_SHA1 1
-#define NSEC3_FIXED_BYTES 5             /* algorithm, flags, iterations, salt length (RFC 5155 section 3.2) */
+#define NSEC3_FIXED_BYTES 5 /* algorithm, flags, iterations, salt length (RFC 5155 section 3.2) */
 #define BASE32_BITS 5
 
 /* The hash that a label spells in base32hex (RFC 4648 section 7); false if it does not. */

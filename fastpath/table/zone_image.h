@@ -18,7 +18,11 @@
  *            The owner is a pointer to the question's name, right for the common case, patched otherwise (zone_block_*
  *            in answer/render). Names in rdata that may be compressed are stored as labels and a two-octet pointer that
  *            is *relative* and gets its base added when it is copied; struct zone_embedded lists them.
- *            All other names are stored whole.
+ *            All other names are stored whole. A relative pointer is at most 0x3fff; base + pointer may not be, in large
+ *            messages: zone_embedded_name spells the name then. RRs stand in canonical order (RFC 4034 section 6.3).
+ * Order      No gaps. The apex is the first node. Nodes follow as their owners came in, in zones with an NSEC chain in canonical
+ *            order. An RRset's signatures stand right behind it, and nowhere in a node's table: there is no RRSIG RRset.
+ *            Behind the nodes: the SOA for negative answers, the NSEC3 RRsets by hash.
  */
 #pragma once
 #include "base/base.h"
@@ -33,8 +37,8 @@
 typedef uint32_t zone_ref;              /* offset from the image's start / 8 */
 
 enum zone_image_flags {
-	ZONE_SIGNED_NSEC = 1,           /* the apex has an NSEC: proofs by NSEC */
-	ZONE_SIGNED_NSEC3 = 2,          /* usable NSEC3PARAM and chain */
+	ZONE_SIGNED_NSEC = 1,           /* the apex has an NSEC and no usable NSEC3 chain: proofs by NSEC */
+	ZONE_SIGNED_NSEC3 = 2,          /* usable NSEC3PARAM and chain (RFC 5155 section 10.4: it wins over NSEC) */
 	ZONE_HAS_WILDCARD = 4,
 	ZONE_HAS_DNAME = 8,
 	ZONE_HAS_CUT = 16,
@@ -51,8 +55,8 @@ struct zone_image {
 	uint64_t size_bytes;
 	uint32_t flags;
 	uint32_t serial;                /* the SOA's */
-	uint32_t node_count, rrset_count;
-	uint64_t rr_count;
+	uint32_t node_count, rrset_count;       /* RRsets in the nodes' tables */
+	uint64_t rr_count;              /* records: signatures and NSEC3 too, the negative SOA's copies not */
 	uint32_t slot_mask;             /* slots - 1, a power of two minus 1 */
 	uint32_t max_probe;             /* longest distance between a name's home slot and its slot, +1: bounds every search */
 	zone_ref slots, apex;           /* struct zone_slot[], struct zone_node */
@@ -123,7 +127,8 @@ struct zone_rrset {                     /* followed by struct zone_embedded[embe
 
 struct zone_nsec3 {                     /* its owner is base32hex(hash) under the apex */
 	uint8_t hash[20];
-	zone_ref rrset;                 /* struct zone_rrset of type NSEC3; the block's owner pointers are patched when sent */
+	zone_ref rrset;                 /* struct zone_rrset of type NSEC3; the block's owner pointers are patched when sent. 0: in a
+	                                 * delta, this hash has gone */
 };
 
 static_assert(sizeof(struct zone_slot) == 8, "ABI");
@@ -136,7 +141,7 @@ static_assert(sizeof(struct zone_nsec3) == 24, "ABI");
 MUST_USE enum err zone_image_verify(const void *bytes, size_t size_bytes, const char **why);
 
 /* A zone as the reader sees it: the base image and up to ZONE_MAX_DELTAS later images that hold only changed owners
- * (complete nodes, or ZONE_NODE_DELETED), newest first. Deltas come with zone changes; every reader below knows them:
+ * (complete nodes, or ZONE_NODE_DELETED; always the apex), newest first. Deltas come with zone changes; every reader below knows them:
  * nodes are given with their image, and refs are only followed inside one image and then checked against the deltas. */
 struct zone_view {
 	const struct zone_image *base;  /* NULL: configured, but it could not be loaded (ZONE_VIEW_UNUSABLE): SERVFAIL */
@@ -165,7 +170,10 @@ struct zone_at { const struct zone_image *image; const struct zone_node *node; }
  *   const struct zone_rrset *zone_rrset_signature(const struct zone_image *, const struct zone_rrset *);
  *   const struct zone_embedded *zone_rrset_embedded(const struct zone_rrset *);
  *   const uint8_t *zone_rrset_block(const struct zone_rrset *);
+ *   size_t zone_embedded_name(const struct zone_image *, const struct zone_rrset *, const struct zone_embedded *, uint8_t out[]);
  *   struct zone_at zone_nsec_covering(const struct zone_view *, const uint8_t *lower);   NSEC owner equal to or before the name
+ *   struct zone_at zone_nsec_of_node(const struct zone_view *, struct zone_at);
  *   struct zone_nsec3_at zone_nsec3_find(const struct zone_view *, const uint8_t hash[20], bool *matches);
+ *   struct zone_nsec3_at zone_nsec3_find_name(const struct zone_view *, const uint8_t *lower, size_t bytes, bool *matches);   hashes
  *   struct zone_nsec3_at zone_nsec3_of_node / zone_nsec3_of_wildcard(const struct zone_view *, struct zone_at, bool *matches);
  */

@@ -225,6 +225,6 @@ HOT struct zone_nsec3_at zone_nsec3_of_name(const struct zone_view *view, struct
 	if (wildcard && bytes > NAME_MAX_BYTES)
 		return (struct zone_nsec3_at){ .image = at.image };
 	name_lower(lower + 2, zone_node_name(at.node), at.node->name_bytes);
-	return wildcard ? zone_nsec3_find_name(view, lower, bytes, matches) :
-			  zone_nsec3_find_name(view, lower + 2, bytes - 2, matches);
+	return wildcard ? zone_nsec3_find_name(view, lower, bytes, matches)
+			: zone_nsec3_find_name(view, lower + 2, bytes - 2, matches);
 }

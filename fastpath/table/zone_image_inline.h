@@ -9,7 +9,10 @@
 #include "dns/name.h"
 #include "dns/rr_type.h"
 
-struct zone_nsec3_at { const struct zone_image *image; const struct zone_nsec3 *nsec3; };   /* nsec3 NULL: no chain */
+struct zone_nsec3_at {
+	const struct zone_image *image;
+	const struct zone_nsec3 *nsec3;
+}; /* nsec3 NULL: no chain */
 
 /* --- one image ------------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +56,7 @@ HOT ALWAYS_INLINE bool zone_name_is(const uint8_t *stored, const uint8_t *lower,
 {
 	uint64_t a, b = 0;
 	if (bytes < sizeof a) {
-		memcpy(&a, stored, sizeof a);   /* a node's name is padded with zeroes */
+		memcpy(&a, stored, sizeof a); /* a node's name is padded with zeroes */
 		for (size_t i = 0; i < bytes; i++)
 			b |= (uint64_t)lower[i] << (8 * i);
 		return zone_fold_word(a) == b;
@@ -152,7 +155,7 @@ HOT ALWAYS_INLINE void zone_prefetch_slot(const struct zone_view *view, uint64_t
 	const struct zone_slot *slots = zone_ptr(view->base, view->base->slots);
 	__builtin_prefetch(&slots[(uint32_t)hash & view->base->slot_mask]);
 }
-#define ZONE_PREFETCH_PROBES 4u  /* a home slot and the ones behind it share a cache line or two */
+#define ZONE_PREFETCH_PROBES 4u /* a home slot and the ones behind it share a cache line or two */
 HOT ALWAYS_INLINE void zone_prefetch_node(const struct zone_view *view, uint64_t hash)
 {
 	const struct zone_image *image = view->base;
@@ -172,7 +175,7 @@ HOT ALWAYS_INLINE void zone_prefetch_node(const struct zone_view *view, uint64_t
 
 HOT ALWAYS_INLINE struct zone_at zone_apex(const struct zone_view *view)
 {
-	const struct zone_image *image = view->delta_count ? view->delta[0] : view->base;   /* every image holds the apex */
+	const struct zone_image *image = view->delta_count ? view->delta[0] : view->base; /* every image holds the apex */
 	return (struct zone_at){ .image = image, .node = zone_ptr(image, image->apex) };
 }
 

@@ -212,6 +212,10 @@ static enum err resolve_view(struct zone_view *view, const struct zone_image **d
 			*why = image ? "an image of another zone than its entry" : "an entry names an image that is not there";
 			return ERR_CORRUPT;
 		}
+		if (i == 0 && image->flags & ZONE_DELTA) {
+			*why = "an entry's base is a delta";
+			return ERR_CORRUPT;
+		}
 		if (i == 0)
 			view->base = image;
 		else

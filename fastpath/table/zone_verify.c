@@ -13,19 +13,22 @@
 #define POINTER_MAX 0x3fffu
 #define KNOWN_IMAGE_FLAGS (2u * ZONE_DELTA - 1)
 #define KNOWN_NODE_FLAGS (2u * ZONE_NODE_NO_DENIAL - 1)
-#define SLOT_DELAY 8u                   /* nodes between the prefetch of a slot and its check */
+#define SLOT_DELAY 8u /* nodes between the prefetch of a slot and its check */
 
-struct pending_slot { uint64_t hash; zone_ref node; };
+struct pending_slot {
+	uint64_t hash;
+	zone_ref node;
+};
 
 struct walk {
 	const uint8_t *base;
 	const struct zone_image *image;
-	size_t size, at, area_end;      /* nodes and RRsets end at area_end */
-	uint64_t *node_starts;          /* one bit per 8 octets */
+	size_t size, at, area_end; /* nodes and RRsets end at area_end */
+	uint64_t *node_starts;	   /* one bit per 8 octets */
 	uint64_t rr_count;
 	uint32_t rrset_count, longest_probe, pending_count;
 	struct pending_slot pending[SLOT_DELAY];
-	uint8_t apex_labels_at[NAME_MAX_BYTES + 1];   /* labels of the apex from that octet on; 0: no label begins there */
+	uint8_t apex_labels_at[NAME_MAX_BYTES + 1]; /* labels of the apex from that octet on; 0: no label begins there */
 	const char *why;
 };
 
@@ -186,15 +189,17 @@ static bool check_type(struct walk *w, const struct zone_rrset *rrset)
 	switch (rrset->type) {
 	case RR_SOA:
 		return (rrset->rr_count == 1 && rrset->embedded_count == 2 && !e[0].target && !e[1].target &&
-			rrset->block_bytes >= ZONE_RR_FIXED_BYTES + SOA_RDATA_MIN_BYTES) || fault(w, "a SOA is wrong");
+			rrset->block_bytes >= ZONE_RR_FIXED_BYTES + SOA_RDATA_MIN_BYTES) ||
+		       fault(w, "a SOA is wrong");
 	case RR_CNAME:
 	case RR_DNAME:
-		return (rrset->rr_count == 1 && rrset->embedded_count == 1) || fault(w, "a CNAME or DNAME is wrong");
+		/* A chain goes on with the name in front; a DNAME's is read in place, so it stands whole there. */
+		return (rrset->rr_count == 1 && rrset->embedded_count == 1 && e->offset == ZONE_RR_FIXED_BYTES &&
+			(rrset->type == RR_CNAME || e->pointer == 0)) ||
+		       fault(w, "a CNAME or DNAME is wrong");
 	case RR_RRSIG:
-	case RR_NSEC3:
-		return rrset->embedded_count == 0 || fault(w, "an RRset lists names that it may not list");
-	default:
-		return true;
+	case RR_NSEC3: return rrset->embedded_count == 0 || fault(w, "an RRset lists names that it may not list");
+	default: return true;
 	}
 }
 
@@ -313,7 +318,8 @@ static bool check_node(struct walk *w)
 	if (node->labels > image->max_labels || node->labels < image->apex_labels ||
 	    (node->labels == image->apex_labels) != (ref == image->apex))
 		return fault(w, "a node is not at or below the apex");
-	if (node->flags & ~KNOWN_NODE_FLAGS || (node->flags & ZONE_NODE_DELETED && (node->rrset_count || !(image->flags & ZONE_DELTA))) ||
+	if (node->flags & ~KNOWN_NODE_FLAGS ||
+	    (node->flags & ZONE_NODE_DELETED && (node->rrset_count || !(image->flags & ZONE_DELTA))) ||
 	    !(node->flags & ZONE_NODE_APEX) != (ref != image->apex))
 		return fault(w, "a node's flags are wrong");
 	w->node_starts[ref / 64] |= UINT64_C(1) << (ref % 64);
@@ -394,17 +400,46 @@ static bool check_denial_refs(struct walk *w, const struct zone_node *node)
 	return node->nsec <= nsec3_limit || fault(w, "a node's NSEC3 is out of range");
 }
 
+/* Equality of `bytes` octets of two names, case ignored. */
+static bool same_octets(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+	uint64_t x, y;
+	size_t i = 0;
+	for (; i + sizeof x <= bytes; i += sizeof x) {
+		memcpy(&x, a + i, sizeof x);
+		memcpy(&y, b + i, sizeof y);
+		if (x != y && zone_fold_word(x) != zone_fold_word(y))
+			return false;
+	}
+	for (; i < bytes; i++)
+		if (a[i] != b[i] && (uint8_t)zone_fold_word(a[i]) != (uint8_t)zone_fold_word(b[i]))
+			return false;
+	return true;
+}
+/* Whether the node's name without its first labels is the name of the node at `ref`, which has fewer labels. */
+static bool is_ancestor(const struct walk *w, const struct zone_node *node, zone_ref ref)
+{
+	if (!is_node_start(w, ref) || node_at(w, ref)->labels >= node->labels)
+		return false;
+	const struct zone_node *up = node_at(w, ref);
+	const uint8_t *name = zone_node_name(node);
+	size_t at = 0;
+	for (unsigned drop = node->labels - up->labels; drop > 0; drop--)
+		at += 1u + name[at];
+	return at + up->name_bytes == node->name_bytes && same_octets(name + at, zone_node_name(up), up->name_bytes);
+}
+
 static bool check_node_refs(struct walk *w, zone_ref ref)
 {
 	const struct zone_node *node = node_at(w, ref);
-	bool is_delta = w->image->flags & ZONE_DELTA;
-	if (node->parent == 0 ? !(node->flags & ZONE_NODE_APEX || is_delta) :
-				!is_node_start(w, node->parent) || node_at(w, node->parent)->labels + 1 != node->labels)
+	bool is_apex = node->flags & ZONE_NODE_APEX, may_lack_parent = w->image->flags & ZONE_DELTA;
+	if (node->parent ? !is_ancestor(w, node, node->parent) || node_at(w, node->parent)->labels + 1 != node->labels
+			 : !is_apex && !(may_lack_parent && is_ancestor(w, node, w->image->apex)))
 		return fault(w, "a node's parent is wrong");
-	if (node->wildcard && (!is_node_start(w, node->wildcard) || node_at(w, node->wildcard)->labels != node->labels + 1 ||
+	if (node->wildcard && (!is_node_start(w, node->wildcard) || node_at(w, node->wildcard)->parent != ref ||
 			       !(node_at(w, node->wildcard)->flags & ZONE_NODE_WILDCARD)))
 		return fault(w, "a node's wildcard is wrong");
-	if (node->cut && node->cut != ref && (!is_node_start(w, node->cut) || node_at(w, node->cut)->labels >= node->labels))
+	if (node->cut && node->cut != ref && !is_ancestor(w, node, node->cut))
 		return fault(w, "a node's cut is wrong");
 	if (node->cut && !(node_at(w, node->cut)->flags & (ZONE_NODE_CUT | ZONE_NODE_DNAME)))
 		return fault(w, "a node's cut is none");
@@ -433,8 +468,8 @@ static bool walk_refs(struct walk *w)
 		return fault(w, "the apex has no SOA");
 	const zone_ref *order = zone_ptr(image, image->order);
 	for (uint32_t i = 0; i < image->order_count; i++)
-		if (!has_nsec(w, order[i]) || (i > 0 && name_compare(zone_node_name(node_at(w, order[i - 1])),
-								     zone_node_name(node_at(w, order[i]))) >= 0))
+		if (!has_nsec(w, order[i]) ||
+		    (i > 0 && name_compare(zone_node_name(node_at(w, order[i - 1])), zone_node_name(node_at(w, order[i]))) >= 0))
 			return fault(w, "the NSEC order is wrong");
 	return true;
 }

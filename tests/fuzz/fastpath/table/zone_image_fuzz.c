@@ -6,7 +6,7 @@
 #include "tests/unit/fastpath/table/zone_model.h"
 
 #define TEMPLATES 8u
-#define CHANGE_BYTES 6u                 /* where (3 octets), how (1), value (2) */
+#define CHANGE_BYTES 6u /* where (3 octets), how (1), value (2) */
 
 static struct zone_image *template_image[TEMPLATES];
 
@@ -33,7 +33,7 @@ static void change(uint8_t *image, size_t bytes, const uint8_t *c)
 	case 1: word = value; break;
 	case 2: word += value; break;
 	case 3: word -= value; break;
-	default: memcpy(&word, image + value % (bytes - 3), sizeof word); break;   /* what is right elsewhere */
+	default: memcpy(&word, image + value % (bytes - 3), sizeof word); break; /* what is right elsewhere */
 	}
 	memcpy(image + at, &word, sizeof word);
 }

@@ -4,7 +4,9 @@
 /* RFC 5155 appendix A: salt aabbccdd, 12 iterations. */
 Test(nsec3_hash, hashes_of_the_rfc)
 {
-	static const struct { const char *name, *owner; } row[] = {
+	static const struct {
+		const char *name, *owner;
+	} row[] = {
 		{ "example.", "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom.example." },
 		{ "a.example.", "35mthgpgcu1qg68fab165klnsnk3dpvl.example." },
 		{ "ai.example.", "gjeqe526plbf1g8mklp59enfd789njgi.example." },

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "zone_model.h"
 
-static enum err add(struct zone_build *b, const char *owner, uint16_t type, uint32_t ttl_s, const void *rdata, size_t bytes, uint32_t line)
+static enum err add(struct zone_build *b, const char *owner, uint16_t type, uint32_t ttl_s, const void *rdata, size_t bytes,
+		    uint32_t line)
 {
 	struct model_name name = model_name(owner);
-	struct master_record record = { .owner = name.wire, .owner_bytes = name.bytes, .type = type, .class_ = RR_CLASS_IN, .ttl_s = ttl_s,
-					.rdata = rdata, .rdata_bytes = (uint16_t)bytes,
+	struct master_record record = { .owner = name.wire,
+					.owner_bytes = name.bytes,
+					.type = type,
+					.class_ = RR_CLASS_IN,
+					.ttl_s = ttl_s,
+					.rdata = rdata,
+					.rdata_bytes = (uint16_t)bytes,
 					.place = { .file = "zone.txt", .line = line, .column = 7 } };
 	return zone_build_add(b, &record);
 }
@@ -16,13 +22,17 @@ static struct zone_build *create(size_t max_bytes)
 	return b;
 }
 
-struct listing { char text[4096]; size_t used; unsigned stop_after; };
+struct listing {
+	char text[4096];
+	size_t used;
+	unsigned stop_after;
+};
 static bool list(void *user, const struct zone_build_record *r)
 {
 	struct listing *l = user;
 	cr_assert_str_eq(r->place.file, "zone.txt");
-	l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s %u %u %.*s@%u\n", model_text(r->owner), r->type, r->ttl_s,
-				    r->rdata_bytes, (const char *)r->rdata, r->place.line);
+	l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s %u %u %.*s@%u\n", model_text(r->owner),
+				    r->type, r->ttl_s, r->rdata_bytes, (const char *)r->rdata, r->place.line);
 	return --l->stop_after > 0;
 }
 
@@ -62,7 +72,8 @@ Test(zone_build, each_visits_names_types_and_rdata_in_canonical_order)
 static const uint8_t *last_owner;
 static bool is_ascending(void *user, const struct zone_build_record *r)
 {
-	cr_assert(!last_owner || name_compare(last_owner, r->owner) < 0, "%s before %s", model_text(last_owner), model_text(r->owner));
+	cr_assert(!last_owner || name_compare(last_owner, r->owner) < 0, "%s before %s", model_text(last_owner),
+		  model_text(r->owner));
 	last_owner = r->owner;
 	++*(unsigned *)user;
 	return true;
@@ -85,7 +96,11 @@ Test(zone_build, order_of_any_octets)
 				at += 1u + name[at];
 			}
 			memcpy(name + at, apex.wire, apex.bytes);
-			struct master_record record = { .owner = name, .owner_bytes = at + apex.bytes, .type = RR_TXT, .rdata = (const uint8_t *)"", .ttl_s = 1 };
+			struct master_record record = { .owner = name,
+							.owner_bytes = at + apex.bytes,
+							.type = RR_TXT,
+							.rdata = (const uint8_t *)"",
+							.ttl_s = 1 };
 			cr_assert_eq(zone_build_add(b, &record), ERR_OK);
 		}
 		records = zone_build_records(b);

@@ -3,13 +3,22 @@
 #include "table/zone_compile_internal.h"
 
 /* A zone made by hand: example.test. with a SOA (TTL 3600, MINIMUM 300). */
-struct zone { struct zone_build *b; struct zone_image *image; struct zone_view view; };
+struct zone {
+	struct zone_build *b;
+	struct zone_image *image;
+	struct zone_view view;
+};
 
 static void add(struct zone *z, const char *owner, uint16_t type, uint32_t ttl_s, const void *rdata, size_t bytes)
 {
 	struct model_name name = model_name(owner);
-	struct master_record record = { .owner = name.wire, .owner_bytes = name.bytes, .type = type, .class_ = RR_CLASS_IN, .ttl_s = ttl_s,
-					.rdata = rdata, .rdata_bytes = (uint16_t)bytes };
+	struct master_record record = { .owner = name.wire,
+					.owner_bytes = name.bytes,
+					.type = type,
+					.class_ = RR_CLASS_IN,
+					.ttl_s = ttl_s,
+					.rdata = rdata,
+					.rdata_bytes = (uint16_t)bytes };
 	cr_assert_eq(zone_build_add(z->b, &record), ERR_OK);
 }
 /* rdata: `prefix` octets of zero and a name. */
@@ -28,7 +37,8 @@ static void add_signature(struct zone *z, const char *owner, uint16_t covered, u
 static struct zone *create(bool with_soa)
 {
 	struct zone *z = calloc(1, sizeof *z);
-	static const uint8_t soa[] = "\2ns\7example\4test\0\4root\7example\4test\0\0\0\0\x2a\0\0\x10\0\0\0\x0e\0\0\1\0\0\0\0\1\x2c";
+	static const uint8_t soa[] =
+		"\2ns\7example\4test\0\4root\7example\4test\0\0\0\0\x2a\0\0\x10\0\0\0\x0e\0\0\1\0\0\0\0\1\x2c";
 	cr_assert_eq(zone_build_create(&z->b, model_name("example.test.").wire, RR_CLASS_IN, 64u << 20), ERR_OK);
 	if (with_soa)
 		add(z, "example.test.", RR_SOA, 3600, soa, sizeof soa - 1);
@@ -67,7 +77,8 @@ Test(zone_compile, a_block_is_what_goes_into_a_message)
 	add(z, "www.example.test.", RR_A, 256, "\xc0\0\2\1", 4);
 	compile(z);
 	const struct zone_rrset *r = rrset(z, "WWW.example.test.", RR_A);
-	BLOCK(r, "\xc0\x0c\0\1\0\1\0\0\1\0\0\4\xc0\0\2\1" "\xc0\x0c\0\1\0\1\0\0\1\0\0\4\xc0\0\2\2");
+	BLOCK(r, "\xc0\x0c\0\1\0\1\0\0\1\0\0\4\xc0\0\2\1"
+		 "\xc0\x0c\0\1\0\1\0\0\1\0\0\4\xc0\0\2\2");
 	cr_assert_eq(r->ttl_s, 256, "the smallest of the set");
 	cr_assert_eq(r->rr_count, 2);
 	cr_assert_eq(r->embedded_count, 0);
@@ -91,9 +102,14 @@ Test(zone_compile, names_point_to_the_apex_or_into_the_block)
 #define NS(bytes) "\xc0\x0c\0\2\0\1\0\0\0\x3c\0" bytes
 	/* In canonical order, names as they are: lengths first. "test" is at 8 of the apex; "dns" at 14 of the block. */
 	BLOCK(r, NS("\x0e") "\1a\3dns\5other\0\x8" NS("\4") "\1b\0\xe" NS("\6") "\3ns1\0\0" NS("\5") "\3org\0" NS("\2") "\0\0");
-	static const struct { uint16_t offset, pointer; uint8_t flags, labels; uint16_t bytes; } row[] = {
-		{ 12, 24, ZONE_EMBEDDED_TO_APEX, 4, 18 }, { 38, 40, ZONE_EMBEDDED_TO_BLOCK, 4, 18 }, { 54, 58, ZONE_EMBEDDED_TO_APEX, 3, 18 },
-		{ 72, 0, 0, 1, 5 }, { 89, 89, ZONE_EMBEDDED_TO_APEX, 2, 14 },
+	static const struct {
+		uint16_t offset, pointer;
+		uint8_t flags, labels;
+		uint16_t bytes;
+	} row[] = {
+		{ 12, 24, ZONE_EMBEDDED_TO_APEX, 4, 18 }, { 38, 40, ZONE_EMBEDDED_TO_BLOCK, 4, 18 },
+		{ 54, 58, ZONE_EMBEDDED_TO_APEX, 3, 18 }, { 72, 0, 0, 1, 5 },
+		{ 89, 89, ZONE_EMBEDDED_TO_APEX, 2, 14 },
 	};
 	cr_assert_eq(r->embedded_count, ARRAY_LEN(row));
 	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
@@ -112,7 +128,12 @@ Test(zone_compile, names_point_to_the_apex_or_into_the_block)
 Test(zone_compile, which_names_are_listed)
 {
 	struct zone *z = create(true);
-	static const struct { uint16_t type; unsigned prefix; uint8_t flags; bool is_listed, is_followed; } row[] = {
+	static const struct {
+		uint16_t type;
+		unsigned prefix;
+		uint8_t flags;
+		bool is_listed, is_followed;
+	} row[] = {
 		{ RR_NS, 0, ZONE_EMBEDDED_MAY_COMPRESS | ZONE_EMBEDDED_ADDITIONAL, true, true },
 		{ RR_MX, 2, ZONE_EMBEDDED_MAY_COMPRESS | ZONE_EMBEDDED_ADDITIONAL, true, true },
 		{ RR_CNAME, 0, ZONE_EMBEDDED_MAY_COMPRESS, true, true },
@@ -157,7 +178,8 @@ Test(zone_compile, negative_answers_have_their_own_soa)
 		if (is_signed)
 			add_signature(z, "example.test.", RR_SOA, 3600);
 		compile(z);
-		const struct zone_rrset *r = zone_ptr(z->image, z->image->negative_soa), *plain = rrset(z, "example.test.", RR_SOA);
+		const struct zone_rrset *r = zone_ptr(z->image, z->image->negative_soa),
+					*plain = rrset(z, "example.test.", RR_SOA);
 		cr_assert_eq(r->ttl_s, 300);
 		cr_assert_eq(load_be32(zone_rrset_block(r) + 6), 300);
 		cr_assert_eq(plain->ttl_s, 3600);
@@ -197,7 +219,12 @@ Test(zone_compile, signatures_stand_beside_what_they_cover)
 /* Of two NSEC3PARAM, and of NSEC besides, the NSEC3 chain that is really there is used. */
 Test(zone_compile, choice_of_the_chain)
 {
-	static const struct { const char *name; uint8_t algorithm, flags; bool chain, nsec; uint32_t expected; } row[] = {
+	static const struct {
+		const char *name;
+		uint8_t algorithm, flags;
+		bool chain, nsec;
+		uint32_t expected;
+	} row[] = {
 		{ "NSEC3PARAM without a chain", 1, 0, false, false, 0 },
 		{ "NSEC3PARAM without a chain, NSEC", 1, 0, false, true, ZONE_SIGNED_NSEC },
 		{ "NSEC3PARAM with a chain", 1, 0, true, false, ZONE_SIGNED_NSEC3 },
@@ -234,7 +261,10 @@ Test(zone_compile, choice_of_the_chain)
 
 Test(zone_compile, rrsets_up_to_the_size_of_a_message)
 {
-	static const struct { unsigned rrs; bool fits; } row[] = { { ZONE_BLOCK_MAX_BYTES / 16, true }, { ZONE_BLOCK_MAX_BYTES / 16 + 1, false } };
+	static const struct {
+		unsigned rrs;
+		bool fits;
+	} row[] = { { ZONE_BLOCK_MAX_BYTES / 16, true }, { ZONE_BLOCK_MAX_BYTES / 16 + 1, false } };
 	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
 		struct zone *z = create(true);
 		size_t bytes = 12345;
@@ -334,7 +364,11 @@ Test(zone_compile, cuts_glue_and_strangers)
 	cr_assert_null(at(z, "ns.other.test.").node);
 	cr_assert_eq(z->image->rr_count, 7);
 	cr_assert_eq(z->image->node_count, 8);
-	static const struct { const char *name; uint16_t flags; const char *cut; } row[] = {
+	static const struct {
+		const char *name;
+		uint16_t flags;
+		const char *cut;
+	} row[] = {
 		{ "example.test.", ZONE_NODE_APEX, NULL },
 		{ "sub.example.test.", ZONE_NODE_CUT, "sub.example.test." },
 		{ "ns.sub.example.test.", ZONE_NODE_BELOW, "sub.example.test." },
@@ -346,7 +380,8 @@ Test(zone_compile, cuts_glue_and_strangers)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
 		cr_assert_eq(at(z, row[i].name).node->flags, row[i].flags, "%s: %u", row[i].name, at(z, row[i].name).node->flags);
-		cr_assert_eq(zone_node_cut(&z->view, at(z, row[i].name)).node, row[i].cut ? at(z, row[i].cut).node : NULL, "%s", row[i].name);
+		cr_assert_eq(zone_node_cut(&z->view, at(z, row[i].name)).node, row[i].cut ? at(z, row[i].cut).node : NULL, "%s",
+			     row[i].name);
 	}
 	const struct zone_rrset *ns = rrset(z, "sub.example.test.", RR_NS);
 	cr_assert_eq(zone_ptr(z->image, zone_rrset_embedded(ns)[0].target), at(z, "ns.sub.example.test.").node, "glue");

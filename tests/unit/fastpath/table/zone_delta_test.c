@@ -12,7 +12,8 @@ static bool same_content(const struct model *a, const struct model *b, const uin
 		if (!name_equal(r->owner, owner))
 			continue;
 		for (size_t j = 0; j < b->count && !is_there; j++)
-			is_there = b->record[j].type == r->type && b->record[j].ttl_s == r->ttl_s && name_equal(b->record[j].owner, owner) &&
+			is_there = b->record[j].type == r->type && b->record[j].ttl_s == r->ttl_s &&
+				   name_equal(b->record[j].owner, owner) &&
 				   model_same_rdata(r->type, r, b->record[j].rdata, b->record[j].rdata_bytes);
 		if (!is_there)
 			return false;
@@ -36,7 +37,7 @@ static struct zone_image *compile_delta(const struct model *before, const struct
 	for (size_t i = 0; i < count; i++)
 		if (!model_exists(before, name[i].wire) || !same_content(before, after, name[i].wire, false))
 			flag(b, name[i].wire, ZONE_BUILD_CHANGED);
-	for (size_t i = 0; i < after->count; i++)       /* NSEC3 owners are no names of the zone */
+	for (size_t i = 0; i < after->count; i++) /* NSEC3 owners are no names of the zone */
 		if (after->record[i].type == RR_NSEC3 && !same_content(before, after, after->record[i].owner, false))
 			flag(b, after->record[i].owner, ZONE_BUILD_CHANGED);
 	count = model_names(before, name);
@@ -65,7 +66,7 @@ static void mutate(struct model *m)
 		struct model_record r = m->record[model_random((uint32_t)m->count)];
 		model_add_random(m, r.owner);
 	}
-	if (model_random(3) == 0) {     /* names sink below a new cut */
+	if (model_random(3) == 0) { /* names sink below a new cut */
 		static const uint8_t ns[] = "\2ns\5other\4test";
 		struct model_record r = m->record[model_random((uint32_t)m->count)];
 		if (name_labels(r.owner) > name_labels(m->apex) + 1)

@@ -5,8 +5,8 @@
 #include "base/bytes.h"
 #include "table/zone_image.h"
 
-#define EXERCISE_CHAIN 300              /* more than any chain of names that get shorter or longer */
-#define EXERCISE_NODES 500              /* looked at closely, per image */
+#define EXERCISE_CHAIN 300 /* more than any chain of names that get shorter or longer */
+#define EXERCISE_NODES 500 /* looked at closely, per image */
 
 static volatile uint64_t exercise_sink;
 
@@ -33,7 +33,8 @@ static inline void exercise_rrset(const struct zone_view *view, struct zone_at a
 	for (uint32_t i = 0; i < rrset->embedded_count; i++) {
 		uint8_t name[NAME_MAX_BYTES];
 		size_t bytes = zone_embedded_name(at.image, rrset, &e[i], name);
-		ASSERT(bytes == e[i].name_bytes && name_wire_bytes(name, sizeof name) == bytes && name_labels(name) == e[i].labels);
+		ASSERT(bytes == e[i].name_bytes && name_wire_bytes(name, sizeof name) == bytes &&
+		       name_labels(name) == e[i].labels);
 		if (e[i].pointer)
 			exercise_octets(block + e[i].pointer, 2);
 		exercise_at(zone_embedded_target(view, at, &e[i], rrset));
@@ -84,6 +85,13 @@ static inline void exercise_node(const struct zone_view *view, struct zone_at at
 			exercise_rrset(view, at, zone_rrset_signature(at.image, rrset));
 	}
 	exercise_octets(zone_node_rrset(at, 65535), 0);
+	/* What the renderer takes for granted: owners end in their image's apex, cuts are ancestors, DNAME targets stand whole. */
+	const struct zone_node *apex = zone_ptr(at.image, at.image->apex);
+	const struct zone_rrset *dname = zone_node_rrset(at, RR_DNAME);
+	ASSERT(name_is_at_or_below(zone_node_name(at.node), zone_node_name(apex)));
+	if (dname)
+		ASSERT(name_wire_bytes(zone_rrset_block(dname) + ZONE_RR_FIXED_BYTES, dname->block_bytes - ZONE_RR_FIXED_BYTES) !=
+		       0);
 	unsigned steps = 0;
 	for (struct zone_at up = at; up.node; up = zone_node_parent(view, up))
 		ASSERT(++steps < EXERCISE_CHAIN);
@@ -92,6 +100,7 @@ static inline void exercise_node(const struct zone_view *view, struct zone_at at
 	struct zone_at cut = zone_node_cut(view, at), nsec = zone_nsec_of_node(view, at);
 	exercise_at(cut);
 	ASSERT(!cut.node || cut.node->flags & (ZONE_NODE_CUT | ZONE_NODE_DNAME));
+	ASSERT(!cut.node || name_is_at_or_below(zone_node_name(at.node), zone_node_name(cut.node)));
 	exercise_at(nsec);
 	ASSERT(!nsec.node || zone_node_rrset(nsec, RR_NSEC));
 	exercise_nsec3(zone_nsec3_of_node(view, at, &matches));

@@ -25,7 +25,7 @@ static void run(const char *apex, enum model_signing signing, unsigned owners, u
 static void run_rounds(enum model_signing signing)
 {
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		cr_log_info("signing %d, seed %u", signing, i);   /* --verbose shows the last one, which failed */
+		cr_log_info("signing %d, seed %u", signing, i); /* --verbose shows the last one, which failed */
 		run(i % 5 == 4 ? "." : i % 5 == 3 ? "Deep.er.Zone.test." : "zone.test.", signing, i == 0 ? 0 : 1 + i % 10 * 6, i);
 	}
 }
@@ -81,7 +81,9 @@ Test(zone_image, short_names)
 {
 	struct model *m = model_create(".", MODEL_UNSIGNED, 0);
 	static const uint8_t a[] = { 192, 0, 2, 1 };
-	static const char *const text[] = { "a.", "B.", "ab.", "abc.", "a.b.", "abcd.", "Abcde.", "abcdef.", "a.c.d.", "abcdefg." };
+	static const char *const text[] = {
+		"a.", "B.", "ab.", "abc.", "a.b.", "abcd.", "Abcde.", "abcdef.", "a.c.d.", "abcdefg."
+	};
 	for (size_t i = 0; i < ARRAY_LEN(text); i++)
 		model_add(m, model_name(text[i]).wire, RR_A, 60, a, sizeof a);
 	struct zone_build *b = model_build(m);

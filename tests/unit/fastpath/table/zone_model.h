@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef MODEL_WITHOUT_CRITERION          /* the fuzzer's templates */
+#ifdef MODEL_WITHOUT_CRITERION /* the fuzzer's templates */
 #define cr_assert(x, ...) ASSERT(x)
 #define cr_assert_eq(a, b, ...) ASSERT((a) == (b))
 #define cr_assert_lt(a, b, ...) ASSERT((a) < (b))
@@ -38,12 +38,15 @@ struct model_record {
 struct model {
 	uint8_t apex[NAME_MAX_BYTES];
 	enum model_signing signing;
-	uint32_t alphabet, cuts;        /* labels in use; one in so many NS and DNAME records is taken */
+	uint32_t alphabet, cuts; /* labels in use; one in so many NS and DNAME records is taken */
 	uint32_t serial;
 	size_t count;
 	struct model_record record[MODEL_MAX_RECORDS];
 };
-struct model_name { uint8_t wire[NAME_MAX_BYTES]; size_t bytes; };
+struct model_name {
+	uint8_t wire[NAME_MAX_BYTES];
+	size_t bytes;
+};
 
 /* --- random, from a seed that failing tests print ----------------------------------------------------------------------- */
 
@@ -77,7 +80,8 @@ static inline const char *model_text(const uint8_t *name)
 /* One of few labels, so that names meet; any letter case. */
 static inline size_t model_random_label(uint8_t *out, uint32_t alphabet)
 {
-	static const char *const label[] = { "\1a", "\1*", "\1b", "\2aa", "\1\0", "\3a-b", "\4host", "\1c", "\2\1x", "\3ns1", "\1z" };
+	static const char *const label[] = { "\1a",    "\1*", "\1b",   "\2aa",	"\1\0", "\3a-b",
+					     "\4host", "\1c", "\2\1x", "\3ns1", "\1z" };
 	uint32_t which = model_random(MIN(alphabet, ARRAY_LEN(label)));
 	size_t bytes = 1u + (unsigned)label[which][0];
 	memcpy(out, label[which], bytes);
@@ -123,7 +127,8 @@ static inline bool model_has(const struct model *m, const uint8_t *owner, uint16
 			return true;
 	return false;
 }
-static inline void model_add(struct model *m, const uint8_t *owner, uint16_t type, uint32_t ttl_s, const uint8_t *rdata, size_t bytes)
+static inline void model_add(struct model *m, const uint8_t *owner, uint16_t type, uint32_t ttl_s, const uint8_t *rdata,
+			     size_t bytes)
 {
 	for (size_t i = 0; i < m->count; i++)
 		if (m->record[i].type == type && name_equal(m->record[i].owner, owner) &&
@@ -164,12 +169,14 @@ static inline void model_add_random(struct model *m, const uint8_t *owner)
 	uint8_t rdata[MODEL_MAX_RDATA];
 	size_t bytes = 0;
 	bool is_apex = name_equal(owner, m->apex);
-	if (((t == RR_NS || t == RR_DNAME) && model_random(m->cuts)) || ((t == RR_CNAME || t == RR_DNAME) && (is_apex || model_has(m, owner, t))))
+	if (((t == RR_NS || t == RR_DNAME) && model_random(m->cuts)) ||
+	    ((t == RR_CNAME || t == RR_DNAME) && (is_apex || model_has(m, owner, t))))
 		return;
 	if (t == RR_NS || t == RR_MX || t == RR_SRV || t == RR_CNAME || t == RR_DNAME) {
 		for (; bytes < (t < sizeof prefix ? prefix[t] : 0u); bytes++)
 			rdata[bytes] = (uint8_t)model_random(3);
-		struct model_name target = model_random(6) ? model_random_name(m) : model_name(model_random(2) ? "Mail.other.test." : ".");
+		struct model_name target =
+			model_random(6) ? model_random_name(m) : model_name(model_random(2) ? "Mail.other.test." : ".");
 		memcpy(rdata + bytes, target.wire, target.bytes);
 		bytes += target.bytes;
 	} else {
@@ -386,8 +393,13 @@ static inline struct zone_build *model_build(const struct model *m)
 	cr_assert_eq(zone_build_create(&b, m->apex, RR_CLASS_IN, 64u << 20), ERR_OK);
 	for (size_t i = 0; i < m->count; i++) {
 		const struct model_record *r = &m->record[i];
-		struct master_record record = { .owner = r->owner, .owner_bytes = r->owner_bytes, .type = r->type, .class_ = RR_CLASS_IN,
-						.ttl_s = r->ttl_s, .rdata = r->rdata, .rdata_bytes = r->rdata_bytes,
+		struct master_record record = { .owner = r->owner,
+						.owner_bytes = r->owner_bytes,
+						.type = r->type,
+						.class_ = RR_CLASS_IN,
+						.ttl_s = r->ttl_s,
+						.rdata = r->rdata,
+						.rdata_bytes = r->rdata_bytes,
 						.place = { .file = "model", .line = (uint32_t)i + 1, .column = 1 } };
 		cr_assert_eq(zone_build_add(b, &record), ERR_OK);
 	}
@@ -410,7 +422,7 @@ static inline struct zone_image *model_compile(struct zone_build *b)
 
 static inline struct zone_at model_find(const struct zone_view *view, const uint8_t *name)
 {
-	uint8_t *lower = malloc(name_wire_bytes(name, NAME_MAX_BYTES));   /* exact, for the sanitizer */
+	uint8_t *lower = malloc(name_wire_bytes(name, NAME_MAX_BYTES)); /* exact, for the sanitizer */
 	size_t bytes = name_wire_bytes(name, NAME_MAX_BYTES);
 	name_lower(lower, name, bytes);
 	struct zone_at at = zone_find(view, lower, bytes, name_hash(lower, bytes));
@@ -464,7 +476,14 @@ static inline void model_read_rrset(const struct zone_image *image, const struct
 	cr_assert_eq(index, rrset->embedded_count);
 }
 
-struct model_expect { const struct model *m; const uint8_t *owner; uint16_t type, covered; size_t seen; uint8_t last[65536]; size_t last_bytes; };
+struct model_expect {
+	const struct model *m;
+	const uint8_t *owner;
+	uint16_t type, covered;
+	size_t seen;
+	uint8_t last[65536];
+	size_t last_bytes;
+};
 static void model_expect_rr(void *user, const uint8_t *rdata, size_t bytes)
 {
 	struct model_expect *x = user;

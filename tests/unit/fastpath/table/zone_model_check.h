@@ -48,7 +48,8 @@ static inline const uint8_t *model_nsec3_find(const struct model *m, const uint8
 	*matches = best && name_equal(best, wanted.wire);
 	return best ? best : last;
 }
-static inline void check_nsec3(const struct model *m, struct zone_nsec3_at at, bool matches, const uint8_t *name, const char *what)
+static inline void check_nsec3(const struct model *m, struct zone_nsec3_at at, bool matches, const uint8_t *name,
+			       const char *what)
 {
 	bool expected_matches;
 	const uint8_t *expected = model_nsec3_find(m, name, &expected_matches);
@@ -69,8 +70,10 @@ static inline void check_embedded_targets(const struct model *m, const struct zo
 	for (uint32_t i = 0; i < rrset->embedded_count; i++) {
 		uint8_t name[NAME_MAX_BYTES];
 		zone_embedded_name(at.image, rrset, &e[i], name);
-		bool is_followed = rrset->type != RR_SOA && name[0] != 0 && name_is_at_or_below(name, m->apex) && model_exists(m, name);
-		check_is(zone_embedded_target(view, at, &e[i], rrset), is_followed ? name : NULL, "target", zone_node_name(at.node));
+		bool is_followed =
+			rrset->type != RR_SOA && name[0] != 0 && name_is_at_or_below(name, m->apex) && model_exists(m, name);
+		check_is(zone_embedded_target(view, at, &e[i], rrset), is_followed ? name : NULL, "target",
+			 zone_node_name(at.node));
 	}
 }
 
@@ -153,7 +156,8 @@ static inline void check_view(const struct model *m, const struct zone_view *vie
 		check_name(m, view, name[i].wire);
 		if (name_concat(below, (const uint8_t *)"\2zz\1*", 5, name[i].wire))
 			check_name(m, view, below);
-		if (!name_equal(name[i].wire, m->apex) && name_concat(beside, (const uint8_t *)"\4HOSt", 5, model_up(name[i].wire).wire))
+		if (!name_equal(name[i].wire, m->apex) &&
+		    name_concat(beside, (const uint8_t *)"\4HOSt", 5, model_up(name[i].wire).wire))
 			check_name(m, view, beside);
 	}
 	for (unsigned i = 0; i < extra; i++)

@@ -83,7 +83,8 @@ Test(zone_verify, random_damage_is_refused_or_harmless)
 		model_random_state = round * UINT64_C(0x9e3779b97f4a7c15) + 5;
 		for (unsigned i = 0, n = 1 + model_random(3); i < n; i++) {
 			uint16_t *word = (uint16_t *)c + model_random((uint32_t)bytes / 2);
-			*word = model_random(2) ? ((uint16_t *)c)[model_random((uint32_t)bytes / 2)] : (uint16_t)(*word + model_random(17) - 8);
+			*word = model_random(2) ? ((uint16_t *)c)[model_random((uint32_t)bytes / 2)]
+						: (uint16_t)(*word + model_random(17) - 8);
 		}
 		if (accepts(c, bytes)) {
 			const struct zone_image *delta[] = { *original };
@@ -96,18 +97,49 @@ Test(zone_verify, random_damage_is_refused_or_harmless)
 	cr_assert_gt(accepted, 100);
 }
 
-struct field { const char *name; size_t offset, bytes; uint64_t value; };
-#define HEADER(field, value) { #field, offsetof(struct zone_image, field), sizeof(((struct zone_image *)0)->field), value }
+struct field {
+	const char *name;
+	size_t offset, bytes;
+	uint64_t value;
+};
+#define HEADER(field, value) \
+	{ \
+#field, offsetof(struct zone_image, field), sizeof(((struct zone_image *)0)->field), value \
+	}
 Test(zone_verify, wrong_headers)
 {
 	static const struct field row[] = {
-		HEADER(magic, 0), HEADER(version, ZONE_IMAGE_VERSION + 1), HEADER(size_bytes, 8), HEADER(flags, 64), HEADER(node_count, 0),
-		HEADER(node_count, UINT32_MAX), HEADER(rrset_count, 1), HEADER(rr_count, 1), HEADER(slot_mask, UINT32_MAX), HEADER(slot_mask, 6),
-		HEADER(max_probe, 0), HEADER(max_probe, UINT32_MAX), HEADER(slots, 0), HEADER(slots, UINT32_MAX), HEADER(apex, 0),
-		HEADER(apex, UINT32_MAX), HEADER(negative_soa, 0), HEADER(negative_soa, UINT32_MAX), HEADER(order, 1), HEADER(order, UINT32_MAX),
-		HEADER(nsec3, 1), HEADER(order_count, UINT32_MAX), HEADER(order_count, 0), HEADER(nsec3_count, UINT32_MAX),
-		HEADER(nsec3_count, 1), HEADER(nsec3_salt_bytes, 255), HEADER(max_labels, 255), HEADER(max_labels, 0), HEADER(apex_labels, 1),
-		HEADER(apex_bytes, 2), HEADER(class_, 3),
+		HEADER(magic, 0),
+		HEADER(version, ZONE_IMAGE_VERSION + 1),
+		HEADER(size_bytes, 8),
+		HEADER(flags, 64),
+		HEADER(node_count, 0),
+		HEADER(node_count, UINT32_MAX),
+		HEADER(rrset_count, 1),
+		HEADER(rr_count, 1),
+		HEADER(slot_mask, UINT32_MAX),
+		HEADER(slot_mask, 6),
+		HEADER(max_probe, 0),
+		HEADER(max_probe, UINT32_MAX),
+		HEADER(slots, 0),
+		HEADER(slots, UINT32_MAX),
+		HEADER(apex, 0),
+		HEADER(apex, UINT32_MAX),
+		HEADER(negative_soa, 0),
+		HEADER(negative_soa, UINT32_MAX),
+		HEADER(order, 1),
+		HEADER(order, UINT32_MAX),
+		HEADER(nsec3, 1),
+		HEADER(order_count, UINT32_MAX),
+		HEADER(order_count, 0),
+		HEADER(nsec3_count, UINT32_MAX),
+		HEADER(nsec3_count, 1),
+		HEADER(nsec3_salt_bytes, 255),
+		HEADER(max_labels, 255),
+		HEADER(max_labels, 0),
+		HEADER(apex_labels, 1),
+		HEADER(apex_bytes, 2),
+		HEADER(class_, 3),
 	};
 	struct zone_image *image;
 	size_t bytes = compile(MODEL_NSEC, 10, 1, &image);
@@ -142,9 +174,14 @@ Test(zone_verify, wrong_refs)
 	struct zone_view view = { .base = image };
 #define REF(name) ((zone_ref)(((const uint8_t *)model_find(&view, model_name(name).wire).node - (const uint8_t *)image) / 8))
 #define NODE(c, name) ((struct zone_node *)((uint8_t *)(c) + (size_t)REF(name) * 8))
-	zone_ref sub = REF("sub.example.test."), glue = REF("ns.sub.example.test."), star = REF("*.w.example.test."), apex = image->apex;
+	zone_ref sub = REF("sub.example.test."), glue = REF("ns.sub.example.test."), star = REF("*.w.example.test."),
+		 apex = image->apex, w = REF("w.example.test.");
 	zone_ref *field;
-	const struct { const char *what, *node; size_t offset; zone_ref value; } row[] = {
+	const struct {
+		const char *what, *node;
+		size_t offset;
+		zone_ref value;
+	} row[] = {
 		{ "no parent", "sub.example.test.", offsetof(struct zone_node, parent), 0 },
 		{ "a parent of its own depth", "sub.example.test.", offsetof(struct zone_node, parent), sub },
 		{ "a parent two labels up", "ns.sub.example.test.", offsetof(struct zone_node, parent), apex },
@@ -154,6 +191,8 @@ Test(zone_verify, wrong_refs)
 		{ "a wildcard of another depth", "example.test.", offsetof(struct zone_node, wildcard), star },
 		{ "a wildcard out of the image", "example.test.", offsetof(struct zone_node, wildcard), UINT32_MAX },
 		{ "a cut that is deeper", "sub.example.test.", offsetof(struct zone_node, cut), glue },
+		{ "a cut that is no ancestor", "*.w.example.test.", offsetof(struct zone_node, cut), sub },
+		{ "a parent of another name", "ns.sub.example.test.", offsetof(struct zone_node, parent), w },
 		{ "a cut that is none", "ns.sub.example.test.", offsetof(struct zone_node, cut), apex },
 		{ "a cut out of the image", "ns.sub.example.test.", offsetof(struct zone_node, cut), UINT32_MAX },
 		{ "no NSEC", "sub.example.test.", offsetof(struct zone_node, nsec), 0 },
