@@ -177,8 +177,10 @@ static const char *copy_in(int *out, int file, const struct zone_image_file *hea
 		uint8_t sum[16];
 		bool is_read = read_all(file, map, bytes, sizeof(*head));
 		checksum(sum, head, map);
-		fault = !is_read ? "it can't be read" : memcmp(sum, head->checksum, sizeof(sum)) != 0 ? "its checksum is wrong" : NULL;
-		((struct segment_header *)map)->id = id;
+		struct segment_header *header = map;
+		bool is_whole = is_read && header->id == 0 && memcmp(sum, head->checksum, sizeof(sum)) == 0;
+		fault = is_whole ? NULL : is_read ? "its checksum is wrong" : "it can't be read";
+		header->id = id;
 		shm_unmap(map, bytes);
 	}
 	if (!fault && shm_seal(fd) != ERR_OK)
@@ -317,7 +319,9 @@ void zone_image_files_match(struct zone_image_files *f, struct zone_store *store
 		if (!path_of(f, path, name))
 			continue;
 		int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		bool is_read = file >= 0 && read_all(file, &head, sizeof(head), 0);
+		struct stat st;
+		bool is_read = file >= 0 && fstat(file, &st) == 0 && read_all(file, &head, sizeof(head), 0) &&
+			       !head_fault(&head, (uint64_t)st.st_size);
 		struct store_segment *s = is_read ? segment_of_file(store, &head) : NULL;
 		if (file >= 0)
 			close(file);
