@@ -7,18 +7,14 @@
 #define WINDOWS 256
 #define NXT_MAX_OCTETS 16 /* types 0 to 127 */
 
-/* Sets the bits of the types that the words name. In windows of 32 octets, of which `limit` are allowed. */
-static enum err scan_types(struct rdata_scan *s, uint8_t *bits, unsigned lowest, unsigned limit)
+/* The next word as a type from lowest to below limit; taken. */
+static enum err scan_type(struct rdata_scan *s, unsigned lowest, unsigned limit, uint16_t *type)
 {
-	for (; s->at < s->count; s->at++) {
-		uint16_t type;
-
-		if (!rr_type_from_text(rdata_word(s)->text, rdata_word(s)->bytes, &type))
-			return rdata_expected(s, ERR_SYNTAX, "a record type");
-		if (type < lowest || type >= limit)
-			return rdata_expected(s, ERR_RANGE, "a record type that this bitmap can hold");
-		bits[type / 8] |= (uint8_t)(0x80 >> (type & 7));
-	}
+	if (!rr_type_from_text(rdata_word(s)->text, rdata_word(s)->bytes, type))
+		return rdata_expected(s, ERR_SYNTAX, "a record type");
+	if (*type < lowest || *type >= limit)
+		return rdata_expected(s, ERR_RANGE, "a record type that this bitmap can hold");
+	s->at++;
 	return ERR_OK;
 }
 
@@ -30,25 +26,38 @@ static unsigned octets_used(const uint8_t *bits, unsigned n)
 	return n;
 }
 
+static enum err append_window(struct rdata_scan *s, unsigned window, const uint8_t *bits)
+{
+	unsigned n = octets_used(bits, WINDOW_MAX_OCTETS);
+	enum err err = rdata_append_u8(s, (uint8_t)window);
+
+	if (err == ERR_OK)
+		err = rdata_append_u8(s, (uint8_t)n);
+	return err != ERR_OK ? err : rdata_append(s, bits, n);
+}
+
 static enum err bitmap_parse(struct rdata_scan *s, uint8_t flags)
 {
-	uint8_t bits[WINDOWS * WINDOW_MAX_OCTETS] = { 0 };
-	enum err err;
+	uint8_t bits[WINDOWS][WINDOW_MAX_OCTETS]; /* a window is cleared when its first type comes: most have none */
+	bool is_used[WINDOWS] = { false };
+	unsigned end = 0; /* behind the last window that is used */
+	enum err err = ERR_OK;
 
 	if (s->at == s->count && !(flags & RDF_F_OPTIONAL))
 		return rdata_expected(s, ERR_SYNTAX, "at least one record type");
-	err = scan_types(s, bits, 0, 65536);
-	for (unsigned w = 0; err == ERR_OK && w < WINDOWS; w++) {
-		unsigned used = octets_used(bits + w * WINDOW_MAX_OCTETS, WINDOW_MAX_OCTETS);
+	while (err == ERR_OK && s->at < s->count) {
+		uint16_t type = 0;
 
-		if (used == 0)
-			continue;
-		err = rdata_append_u8(s, (uint8_t)w);
-		if (err == ERR_OK)
-			err = rdata_append_u8(s, (uint8_t)used);
-		if (err == ERR_OK)
-			err = rdata_append(s, bits + w * WINDOW_MAX_OCTETS, used);
+		err = scan_type(s, 0, WINDOWS * 256, &type);
+		if (!is_used[type >> 8])
+			memset(bits[type >> 8], 0, WINDOW_MAX_OCTETS);
+		is_used[type >> 8] = true;
+		end = MAX(end, (type >> 8) + 1u);
+		bits[type >> 8][(type & 0xff) / 8] |= (uint8_t)(0x80 >> (type & 7));
 	}
+	for (unsigned w = 0; err == ERR_OK && w < end; w++)
+		if (is_used[w])
+			err = append_window(s, w, bits[w]);
 	return err;
 }
 
@@ -96,9 +105,16 @@ static bool bitmap_print(struct rdata_print *p, const uint8_t *wire, size_t byte
 static enum err bitmap_nxt_parse(struct rdata_scan *s, uint8_t flags)
 {
 	uint8_t bits[NXT_MAX_OCTETS] = { 0 };
-	enum err err = scan_types(s, bits, 1, NXT_MAX_OCTETS * 8);
+	enum err err = ERR_OK;
 
 	(void)flags;
+	while (err == ERR_OK && s->at < s->count) {
+		uint16_t type = 0;
+
+		err = scan_type(s, 1, NXT_MAX_OCTETS * 8, &type);
+		if (err == ERR_OK)
+			bits[type / 8] |= (uint8_t)(0x80 >> (type & 7));
+	}
 	return err != ERR_OK ? err : rdata_append(s, bits, octets_used(bits, NXT_MAX_OCTETS));
 }
 
