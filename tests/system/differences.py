@@ -7,8 +7,8 @@ rest to be compared. It says which RFC allows both, or makes the other one wrong
 import dataclasses
 
 
-A, NS, CNAME, SOA, MX, TXT, AAAA, SRV, DNAME, DS, RRSIG, NSEC, NSEC3, SVCB, HTTPS, ANY = (1, 2, 5, 6, 15, 16, 28, 33, 39, 43, 46, 47, 50, 64, 65,
-                                                                                       255)
+A, NS, CNAME, SOA, MX, AAAA, SRV, NAPTR, DNAME, DS = 1, 2, 5, 6, 15, 28, 33, 35, 39, 43
+RRSIG, NSEC, NSEC3, SVCB, HTTPS, ANY = 46, 47, 50, 64, 65, 255
 NOERROR, SERVFAIL, NXDOMAIN, YXDOMAIN = 0, 2, 3, 6
 
 
@@ -68,6 +68,12 @@ def targets(records):
     out = set()
     skip = {NS: 0, MX: 2, SRV: 6, SVCB: 2, HTTPS: 2, 18: 2, 21: 2, 36: 2}
     for owner, rtype, _, data in records:
+        if rtype == NAPTR:
+            at = 4
+            for _ in range(3):
+                at += 1 + data[at]
+            out.add(data[at:])
+            continue
         if rtype not in skip:
             continue
         name, pos = data[skip[rtype]:], 0
@@ -83,9 +89,8 @@ def is_referral(answer):
 
 def useful_only(answer):
     """Whether the additional section holds nothing but addresses, with signatures, of names that the answer points to."""
-    wanted = targets(answer.answer | answer.authority | answer.additional)
-    return all(r[0] in wanted and (r[1] in (A, AAAA, SVCB, HTTPS, CNAME) or (r[1] == RRSIG and covered_type(r) in (A, AAAA, SVCB, HTTPS, CNAME)))
-               for r in answer.additional)
+    wanted, types = targets(answer.answer | answer.authority | answer.additional), (A, AAAA, SRV, SVCB, HTTPS)
+    return all(r[0] in wanted and (covered_type(r) if r[1] == RRSIG else r[1]) in types for r in answer.additional)
 
 
 def glue(answer):
@@ -94,17 +99,23 @@ def glue(answer):
     return {r for r in answer.additional if any(is_below(r[0], c) for c in cuts)} if is_referral(answer) else set()
 
 
+@rule(("knotd",), "RFC 4034 section 3")
+def knot_corrects_ttls_of_signatures(q, ours, theirs):
+    """knotd gives an RRSIG the TTL of its RRset, whatever the file says; ours and named serve the file."""
+    known = {(r[0], r[3]): r for r in ours.answer if r[1] == RRSIG}
+    return ours, dataclasses.replace(theirs, answer=frozenset(known.get((r[0], r[3]), r) if r[1] == RRSIG else r for r in theirs.answer))
+
+
 @rule(("knotd", "named"), "RFC 8482 section 4.1")
 def any_gets_one_rrset(q, ours, theirs):
-    """ANY over UDP: one RRset with its signatures is enough, and which one is free."""
+    """ANY over UDP: one RRset with its signatures is enough, and which one is free. Over TCP ours sends all of them."""
     if q.type != ANY or not ours.answer or not theirs.answer or ours.rcode != theirs.rcode:
         return ours, theirs
     owner, types = next(iter(ours.answer))[0], {covered_type(r) if r[1] == RRSIG else r[1] for r in ours.answer}
-    if len(types) != 1 or any(r[0] != owner for r in ours.answer):
-        return ours, theirs
-    rtype = types.pop()
-    theirs_of_it = rrset_of(theirs.answer, owner, rtype)
-    if theirs_of_it and not theirs_of_it <= ours.answer:
+    theirs_of_it = {r for r in theirs.answer if r[0] == owner and r[1] in types}
+    is_one = len(types) == 1 and all(r[0] == owner for r in ours.answer) and theirs_of_it <= ours.answer
+    all_but_signatures = {r for r in theirs.answer if r[1] != RRSIG} <= ours.answer
+    if not is_one and not all_but_signatures:
         return ours, theirs
     return same(ours, theirs, "answer", "authority", "additional")
 
@@ -129,11 +140,88 @@ def additional_data_is_a_courtesy(q, ours, theirs):
 def knot_orders_nul_octets_wrongly(q, ours, theirs):
     """knotd 3.2 takes a label with a NUL octet for the predecessor of names below the label before it, and sends a NSEC that does not
     cover the name. Ours agrees with named."""
-    nul = {r for r in theirs.authority if r[1] in (NSEC, RRSIG) and b"\0" in r[0][1:1 + r[0][0]]}
+    nul = {r for r in theirs.authority | ours.authority if r[1] in (NSEC, RRSIG) and b"\0" in r[0][1:1 + r[0][0]]}
     if not nul or ours.rcode != theirs.rcode:
         return ours, theirs
     drop = {r for r in ours.authority ^ theirs.authority if r[1] == NSEC or (r[1] == RRSIG and covered_type(r) == NSEC)}
     return (dataclasses.replace(ours, authority=ours.authority - drop), dataclasses.replace(theirs, authority=theirs.authority - drop))
+
+
+@rule(("knotd", "named"), "RFC 4035 section 3.1.4")
+def ds_of_an_unsigned_zone(q, ours, theirs):
+    """A DS that stands at a cut goes into the referral when DO is set. The others leave it out where the zone itself is not signed."""
+    if any(r[1] in (RRSIG, NSEC, NSEC3) for r in ours.authority | theirs.authority):
+        return ours, theirs
+    cuts = {r[0] for r in ours.authority & theirs.authority if r[1] == NS}
+    extra = {r for r in ours.authority - theirs.authority if r[1] == DS and r[0] in cuts}
+    return dataclasses.replace(ours, authority=ours.authority - extra), theirs
+
+
+DENIALS = (NSEC, NSEC3)
+
+
+def is_denial(record):
+    return (covered_type(record) if record[1] == RRSIG else record[1]) in DENIALS
+
+
+@rule(("knotd", "named"), "RFC 4035 section 3.1.3.4, RFC 5155 section 7.2.5")
+def wildcards_that_are_empty_need_a_proof(q, ours, theirs):
+    """Where the wildcard that matches is an empty non-terminal, ours sends the NSEC or NSEC3 that shows it, beside the one that
+    shows that the name itself does not exist. The others leave it out."""
+    if not q.do or ours.rcode != theirs.rcode or not theirs.authority < ours.authority:
+        return ours, theirs
+    if not all(is_denial(r) for r in ours.authority - theirs.authority):
+        return ours, theirs
+    return same(ours, theirs, "authority")
+
+
+@rule(("knotd",), "RFC 9460 section 4.1")
+def knot_denies_additional_svcb(q, ours, theirs):
+    """knotd proves in the additional section that the target of an SVCB has no SVCB. Nobody asks for that."""
+    extra = {r for r in theirs.additional - ours.additional if is_denial(r)}
+    return ours, dataclasses.replace(theirs, additional=theirs.additional - extra)
+
+
+@rule(("knotd", "named"), "RFC 4035 section 2.3, RFC 3658 section 2.2 by analogy")
+def nsec_at_a_cut(q, ours, theirs):
+    """A query for the NSEC of a delegation: the parent owns it, so that it may be the answer, or a referral holds it as its proof."""
+    if q.type not in (NSEC, ) or {ours.aa, theirs.aa} != {True, False}:
+        return ours, theirs
+    referred, answered = (ours, theirs) if is_referral(ours) else (theirs, ours)
+    if not is_referral(referred) or not all(r[0] == q.name for r in answered.answer):
+        return ours, theirs
+    return same(ours, theirs, "aa", "answer", "authority", "additional")
+
+
+def chain_length(answer):
+    return sum(r[1] == CNAME for r in answer.answer)
+
+
+@rule(("named",), "RFC 1034 section 3.6.2")
+def named_fails_loops(q, ours, theirs):
+    """For a loop of aliases, or a chain beyond its limit, named says SERVFAIL beside the chain. Ours, like knotd, says NOERROR: the resolver that
+    follows the chain finds the loop and signals the error."""
+    if theirs.rcode != SERVFAIL or ours.rcode != NOERROR or chain_length(ours) < 1:
+        return ours, theirs
+    return same(ours, theirs, "rcode")
+
+
+@rule(("knotd", "named"), "RFC 1034 section 4.3.2 step 3a")
+def chains_end_somewhere(q, ours, theirs):
+    """How many aliases of one question are followed is up to the server: ours 16. The shorter chain is the beginning of the longer one."""
+    if max(chain_length(ours), chain_length(theirs)) < 10 or not (ours.answer < theirs.answer or theirs.answer < ours.answer):
+        return ours, theirs
+    return same(ours, theirs, "answer", "authority", "additional")
+
+
+@rule(("knotd", "named"), "RFC 9471 section 3.1 (which wants all of them: a limit of ours on purpose)")
+def glue_of_13_names(q, ours, theirs):
+    """Addresses of no more than 13 name servers go into a response."""
+    if not is_referral(ours) or not ours.additional < theirs.additional or len({r[0] for r in ours.additional}) != 13:
+        return ours, theirs
+    if not useful_only(theirs):
+        return ours, theirs
+    return same(ours, theirs, "additional")
 
 
 def explain(peer, q, ours, theirs):

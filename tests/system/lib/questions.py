@@ -8,8 +8,13 @@ import dns.rdatatype
 
 from . import zonefiles
 
+UNKNOWN_TO_DNSPYTHON = {"SINK": 40, "TALINK": 58, "RKEY": 57, "DOA": 259}
 ALWAYS = ("A", "NS", "SOA", "DS", "CNAME", "TXT", "ANY")
 FOR_ABSENT = ("A", "DS", "CNAME")
+
+
+def type_number(text):
+    return UNKNOWN_TO_DNSPYTHON.get(text) or int(dns.rdatatype.from_text(text))
 
 
 def rename(flat, origin, number):
@@ -100,18 +105,19 @@ def _relatives(name, origin):
 def questions(flat, origin):
     """(name as wire octets, type) pairs: every owner with its types and the usual ones, and what is around it."""
     apex = dns.name.from_text(origin)
-    types_of, everything = {}, set()
-    for owner, _, rtype, _ in zonefiles.records(flat):
-        name = dns.name.from_text(owner.encode("latin-1").decode("latin-1"))
-        types_of.setdefault(name, set()).add(dns.rdatatype.from_text(rtype))
-    asked = {}
+    types_of, asked = {}, {}
+    for owner, _, rtype, data in zonefiles.records(flat):
+        name = dns.name.from_text(owner)
+        if rtype == "NSEC3" or (rtype == "RRSIG" and data.startswith("NSEC3 ")):
+            asked.setdefault(name, set()).add(type_number("A"))     # no names of the zone (RFC 5155 section 7.2.8): nothing is around them
+        else:
+            types_of.setdefault(name, set()).add(type_number(rtype))
     for name in list(types_of):
         while name != apex and name.is_subdomain(apex):     # empty non-terminals are names as well
             name = name.parent()
             types_of.setdefault(name, set())
     for name, types in types_of.items():
-        everything |= types
-        asked.setdefault(name, set()).update(types, map(dns.rdatatype.from_text, ALWAYS))
+        asked.setdefault(name, set()).update(types, map(type_number, ALWAYS))
         for relative in _relatives(name, apex):
-            asked.setdefault(relative, set()).update(map(dns.rdatatype.from_text, FOR_ABSENT))
+            asked.setdefault(relative, set()).update(map(type_number, FOR_ABSENT))
     return [(name.to_wire(), int(t)) for name in sorted(asked) for t in sorted(asked[name])]
