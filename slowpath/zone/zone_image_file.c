@@ -241,7 +241,7 @@ static uint64_t take_zones(struct zone_store *store, struct store_segment *s)
 
 static uint64_t read_one(struct zone_store *store, const char *path, uint64_t number, uint32_t id, const char **fault)
 {
-	int fd;
+	int fd = -1;
 	struct segment *segment;
 	struct store_segment *s;
 	*fault = read_file(&fd, path, id);
