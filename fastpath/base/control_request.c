@@ -25,8 +25,7 @@ static bool only_has(const json_t *object, const char *const *known, struct cont
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, key, value)
-	{
+	json_object_foreach((json_t *)object, key, value) {
 		const char *const *k = known;
 		while (*k && strcmp(*k, key) != 0)
 			k++;
