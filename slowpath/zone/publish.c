@@ -219,7 +219,7 @@ static enum err tell_zones(struct publisher *p, struct zone_store *store, int ma
 
 enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64_t *generation, const char **why)
 {
-	int fd;
+	int fd = -1;
 	struct zone_set *zones = NULL;
 	uint64_t next = p->generation + 1;
 	*why = "there is not enough memory for the zone map";
