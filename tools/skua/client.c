@@ -29,21 +29,24 @@ int client_run_dir(const struct verb_call *call, char out[static PATH_MAX])
 	unsigned errors = 0;
 
 	if (run)
-		return (size_t)snprintf(out, PATH_MAX, "%s", run) < PATH_MAX ? VERB_OK
-									     : client_complain(call, "usage", "--run is too long");
+		return (size_t)snprintf(out, PATH_MAX, "%s", run) < PATH_MAX
+			       ? VERB_OK
+			       : client_complain(call, "usage", "--run is too long");
 	enum err err = config_read_file(path, &text, &text_bytes);
 	if (err != ERR_OK) {
 		if (!is_default)
-			return client_complain(call, "config", "%s: %s", path, err == ERR_NOSPACE ? err_text(err) : strerror(errno));
+			return client_complain(call, "config", "%s: %s", path,
+					       err == ERR_NOSPACE ? err_text(err) : strerror(errno));
 		snprintf(out, PATH_MAX, "%s", CONFIG_FILE_RUN_DIR);
 		return VERB_OK;
 	}
 	err = config_load(&config, path, text, text_bytes, count_errors, &errors);
 	free(text);
 	if (err != ERR_OK)
-		return client_complain(call, "config",
-				       "%s has %u errors (`skua config check` lists them); --run DIR names the run folder without it",
-				       path, errors);
+		return client_complain(
+			call, "config",
+			"%s has %u errors (`skua config check` lists them); --run DIR names the run folder without it", path,
+			errors);
 	snprintf(out, PATH_MAX, "%s", config->server.run);
 	config_free(config);
 	return VERB_OK;
@@ -124,14 +127,14 @@ const char *client_text(const json_t *object, const char *key)
 	return out;
 }
 
-long long client_integer(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
+long long client_integer(const json_t *object, const char *key) { return json_integer_value(json_object_get(object, key)); }
 
 const char *client_duration(long long seconds, char out[static 32])
 {
-	static const struct { long long s; char unit; } units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+	static const struct {
+		long long s;
+		char unit;
+	} units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
 	size_t i = 0;
 
 	while (i < ARRAY_LEN(units) - 1 && seconds < units[i].s)

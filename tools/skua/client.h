@@ -11,15 +11,15 @@
 #include <limits.h>
 
 #define CLIENT_TIMEOUT_MS 5000
-#define CLIENT_RELOAD_TIMEOUT_MS 3600000   /* large zones take their time */
+#define CLIENT_RELOAD_TIMEOUT_MS 3600000 /* large zones take their time */
 
 /* The run folder: --run, or server.run of the configuration, or the default when there is no configuration. VERB_OK, or the
  * exit code after a complaint. */
 MUST_USE int client_run_dir(const struct verb_call *call, char out[static PATH_MAX]);
 /* Asks the process "run", "slowpath" or "fastpath". VERB_OK with *result a new reference, or the exit code with *error filled
  * (not yet shown). */
-MUST_USE int client_ask(const char *run_dir, const char *process, const char *verb, json_t *take_args, int timeout_ms, json_t **result,
-			struct control_error *error);
+MUST_USE int client_ask(const char *run_dir, const char *process, const char *verb, json_t *take_args, int timeout_ms,
+			json_t **result, struct control_error *error);
 
 /* Shows an error; returns the exit code that goes with its code. */
 int client_error(const struct verb_call *call, const struct control_error *error);

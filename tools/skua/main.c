@@ -18,7 +18,8 @@ static int verb_help(const struct verb_call *call);
 static const struct verb verbs[] = {
 	{ "run", run_verb, VERB_OPT_CONFIG, 0, 0, "[-c FILE]", "start the server and supervise it in the foreground" },
 	{ "status", verb_status, WHERE, 0, 0, "", "what runs, which zones, how many answers left by which path" },
-	{ "reload", verb_reload, WHERE | VERB_OPT_FORCE, 0, 1, "[ZONE] [--force]", "load changed zone files; --force: unchanged ones too" },
+	{ "reload", verb_reload, WHERE | VERB_OPT_FORCE, 0, 1, "[ZONE] [--force]",
+	  "load changed zone files; --force: unchanged ones too" },
 	{ "zone check", verb_zone_check, VERB_OPT_CONFIG | VERB_OPT_ORIGIN | VERB_OPT_PRINT, 0, 1,
 	  "FILE --origin NAME [--print] | -c FILE", "check a zone file, or all of a configuration; --print: write the zone" },
 	{ "zone list", verb_zone_list, WHERE, 0, 0, "", "zones that are served" },
@@ -43,7 +44,8 @@ static json_t *help_json(void)
 
 	for (const struct verb *v = verbs; v->name; v++) {
 		if (v->help)
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "verb", v->name, "arguments", v->arguments, "help", v->help));
+			json_array_append_new(
+				list, json_pack("{s:s, s:s, s:s}", "verb", v->name, "arguments", v->arguments, "help", v->help));
 	}
 	return json_pack("{s:o}", "verbs", list);
 }
@@ -81,8 +83,10 @@ static int verb_help(const struct verb_call *call)
 		help_verb(about.verb);
 		return VERB_OK;
 	}
-	return client_result(call, json_pack("{s:s, s:s, s:s}", "verb", about.verb->name, "arguments", about.verb->arguments, "help",
-					     about.verb->help ? about.verb->help : ""), help_text);
+	return client_result(call,
+			     json_pack("{s:s, s:s, s:s}", "verb", about.verb->name, "arguments", about.verb->arguments, "help",
+				       about.verb->help ? about.verb->help : ""),
+			     help_text);
 }
 
 int verb_version(const struct verb_call *call)

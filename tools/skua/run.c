@@ -15,9 +15,16 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define RELOAD_TIMEOUT_MS 3600000   /* large zones take their time */
+#define RELOAD_TIMEOUT_MS 3600000 /* large zones take their time */
 
-enum poll_slot { POLL_SIGNAL, POLL_TIMER, POLL_CONTROL, POLL_ADDRESSES, POLL_PART, POLL_COUNT = POLL_PART + 2 * LINK_PART_COUNT_ };
+enum poll_slot {
+	POLL_SIGNAL,
+	POLL_TIMER,
+	POLL_CONTROL,
+	POLL_ADDRESSES,
+	POLL_PART,
+	POLL_COUNT = POLL_PART + 2 * LINK_PART_COUNT_
+};
 
 /* --- reload: the only thing that takes long ------------------------------------------------------------------------- */
 
@@ -160,7 +167,7 @@ static void loop(struct run *r)
 		wait_for_work(r, poll_fds);
 		uint64_t now_ns = clock_mono_ns();
 		if (poll_fds[POLL_TIMER].revents)
-			tick(r, now_ns);        /* first: clearing the slot of a silent queue is what can't wait */
+			tick(r, now_ns); /* first: clearing the slot of a silent queue is what can't wait */
 		if (poll_fds[POLL_SIGNAL].revents)
 			take_signals(r, now_ns);
 		serve_parts(r, poll_fds);
@@ -188,10 +195,11 @@ int run_verb(const struct verb_call *call)
 			run_orders_start(r, &r->part[LINK_PART_FASTPATH], now_ns);
 		loop(r);
 		exit_code = r->exit_code;
-		log_write(M_RUN_STOPPED, "stopped after %llu s", (unsigned long long)(clock_mono_ns() - r->started_ns) / 1000000000);
+		log_write(M_RUN_STOPPED, "stopped after %llu s",
+			  (unsigned long long)(clock_mono_ns() - r->started_ns) / 1000000000);
 	}
 	if (atomic_load(&r->is_reloading))
-		_exit(exit_code);   /* its thread still uses r */
+		_exit(exit_code); /* its thread still uses r */
 	run_setup_undo(r);
 	free(r);
 	return exit_code;

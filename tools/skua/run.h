@@ -17,17 +17,17 @@
 #include "tools/skua/run_xdp.h"
 #include "tools/skua/verb.h"
 
-#define RUN_START_FASTPATH_NS 60000000000ull    /* from start to READY at most; then it is killed as hung */
-#define RUN_START_SLOWPATH_NS 1800000000000ull  /* it may have to load every zone first */
+#define RUN_START_FASTPATH_NS 60000000000ull   /* from start to READY at most; then it is killed as hung */
+#define RUN_START_SLOWPATH_NS 1800000000000ull /* it may have to load every zone first */
 
 struct run {
-	struct config *config;                  /* without zones */
-	char config_path[LINK_TEXT_BYTES];      /* absolute */
-	int config_fd, small_config_fd;         /* sealed text; small: without zones, for the fastpath */
+	struct config *config;		   /* without zones */
+	char config_path[LINK_TEXT_BYTES]; /* absolute */
+	int config_fd, small_config_fd;	   /* sealed text; small: without zones, for the fastpath */
 	int settings_fd, lock_fd;
 	int signal_fd, timer_fd;
 	uint64_t tick_ns, started_ns;
-	uint64_t patience_until_ns;             /* the one before us was killed: what it holds may need until then to vanish */
+	uint64_t patience_until_ns; /* the one before us was killed: what it holds may need until then to vanish */
 	struct run_pulse pulse;
 	struct run_part part[LINK_PART_COUNT_];
 	struct run_publish publish;
@@ -35,10 +35,10 @@ struct run {
 	struct bind_set sockets;
 	int control_fd;
 	struct control_server *control;
-	bool is_stopping, was_announced;        /* announced: systemd was told READY */
+	bool is_stopping, was_announced; /* announced: systemd was told READY */
 	int exit_code;
-	uint64_t watchdog_ns, watchdog_due_ns;  /* 0: none wanted */
-	_Atomic bool is_reloading, reload_again;/* main thread and reload thread */
+	uint64_t watchdog_ns, watchdog_due_ns;	 /* 0: none wanted */
+	_Atomic bool is_reloading, reload_again; /* main thread and reload thread */
 };
 
 /* run_setup.c: everything that is there before the first part starts. Logs what fails; VERB_OK or the exit code. */

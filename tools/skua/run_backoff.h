@@ -10,7 +10,9 @@
 #define RUN_BACKOFF_MAX_NS 5000000000ull
 #define RUN_BACKOFF_RESET_NS 60000000000ull
 
-struct run_backoff { uint32_t failures; };
+struct run_backoff {
+	uint32_t failures;
+};
 
 /* The part ended at now_ns after it had served since ready_ns (0: it never became ready). How long to wait before the next start. */
 uint64_t run_backoff_next(struct run_backoff *b, uint64_t ready_ns, uint64_t now_ns);

@@ -19,11 +19,9 @@ enum run_verdict run_heartbeat_judge(enum counter_role role, uint64_t heartbeat_
 	case COUNTER_XDP:
 		return silent_ns >= RUN_KILL_XDP_AFTER_NS ? RUN_HUNG : silent_ns >= RUN_PARK_AFTER_NS ? RUN_SILENT : RUN_ALIVE;
 	case COUNTER_UDP:
-	case COUNTER_TCP:
-		return silent_ns >= RUN_KILL_SOCKET_AFTER_NS ? RUN_HUNG : RUN_ALIVE;
+	case COUNTER_TCP: return silent_ns >= RUN_KILL_SOCKET_AFTER_NS ? RUN_HUNG : RUN_ALIVE;
 	case COUNTER_UNUSED:
-	case COUNTER_OTHER:
-		break;
+	case COUNTER_OTHER: break;
 	}
 	return RUN_ALIVE;
 }

@@ -7,15 +7,17 @@
 #pragma once
 #include "table/counters.h"
 
-#define RUN_TICK_XDP_NS 10000000ull          /* how often we look while AF_XDP threads serve */
-#define RUN_TICK_SOCKET_NS 50000000ull       /* and while there are none */
-#define RUN_PARK_AFTER_NS 40000000ull        /* AF_XDP threads: the slot is cleared */
-#define RUN_KILL_XDP_AFTER_NS 250000000ull   /* AF_XDP threads: the fastpath is killed */
-#define RUN_KILL_SOCKET_AFTER_NS 500000000ull/* UDP and TCP threads: the slowpath is killed */
+#define RUN_TICK_XDP_NS 10000000ull	      /* how often we look while AF_XDP threads serve */
+#define RUN_TICK_SOCKET_NS 50000000ull	      /* and while there are none */
+#define RUN_PARK_AFTER_NS 40000000ull	      /* AF_XDP threads: the slot is cleared */
+#define RUN_KILL_XDP_AFTER_NS 250000000ull    /* AF_XDP threads: the fastpath is killed */
+#define RUN_KILL_SOCKET_AFTER_NS 500000000ull /* UDP and TCP threads: the slowpath is killed */
 
 enum run_verdict { RUN_ALIVE, RUN_SILENT /* park it */, RUN_HUNG /* kill its process */ };
 
-struct run_pulse { uint64_t last_tick_ns; };
+struct run_pulse {
+	uint64_t last_tick_ns;
+};
 
 /* Call once a tick; they are meant to come tick_ns apart. False: this one is the first or came more than tick_ns late, so that we
  * were delayed ourselves: judge nobody now. */

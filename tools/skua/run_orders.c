@@ -7,8 +7,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define RECEIVE_BATCH 64   /* messages of one part before the others get their turn */
-#define LAST_WORDS 256     /* batches that are read of a part that has ended */
+#define RECEIVE_BATCH 64 /* messages of one part before the others get their turn */
+#define LAST_WORDS 256	 /* batches that are read of a part that has ended */
 
 static struct run_part *other(struct run *r, const struct run_part *p)
 {
@@ -116,8 +116,8 @@ static bool receive_zones(struct run *r, struct run_part *p, const struct link_m
 		err = run_publish_drop(&r->publish, m->a);
 	if (err != ERR_OK) {
 		if (!*p->failure)
-			snprintf(p->failure, sizeof p->failure, "sent a bad %s (id %u, generation %llu): %s", link_type_text(m->type), m->a,
-				 (unsigned long long)m->generation, err_text(err));
+			snprintf(p->failure, sizeof p->failure, "sent a bad %s (id %u, generation %llu): %s",
+				 link_type_text(m->type), m->a, (unsigned long long)m->generation, err_text(err));
 		if (fd >= 0)
 			close(fd);
 		return false;
@@ -138,8 +138,7 @@ static bool receive_one(struct run *r, struct run_part *p, const struct link_msg
 	switch (m->type) {
 	case LINK_SEGMENT:
 	case LINK_SEGMENT_DROP:
-	case LINK_MAP:
-		return receive_zones(r, p, m, fd);
+	case LINK_MAP: return receive_zones(r, p, m, fd);
 	case LINK_READY:
 		if (p->state == RUN_PART_STARTING) {
 			p->state = RUN_PART_SERVING;
@@ -156,9 +155,7 @@ static bool receive_one(struct run *r, struct run_part *p, const struct link_msg
 		p->live_generation = m->generation;
 		report_live(r, p);
 		return true;
-	case LINK_FAILED:
-		snprintf(p->failure, sizeof p->failure, "%s", m->text);
-		return true;
+	case LINK_FAILED: snprintf(p->failure, sizeof p->failure, "%s", m->text); return true;
 	default:
 		snprintf(p->failure, sizeof p->failure, "sent %s, an order that is ours", link_type_text(m->type));
 		if (fd >= 0)
@@ -182,7 +179,7 @@ void run_orders_receive(struct run *r, struct run_part *p, uint64_t now_ns)
 			log_write(M_RUN_LINK_BROKEN, "%s %s", p->name, *p->failure ? p->failure : "sent a malformed message");
 			run_part_kill(p, false);
 		}
-		run_part_unlink(p, now_ns);   /* it is ending; its pid_fd tells when, its exit code why */
+		run_part_unlink(p, now_ns); /* it is ending; its pid_fd tells when, its exit code why */
 	}
 }
 
@@ -203,8 +200,7 @@ void run_orders_ended(struct run *r, struct run_part *p, uint64_t now_ns)
 		return;
 	}
 	switch (end) {
-	case RUN_PART_END_STOPPED:
-		return;
+	case RUN_PART_END_STOPPED: return;
 	case RUN_PART_END_CONFIG:
 		p->state = RUN_PART_FAILED;
 		log_write(M_RUN_CONFIG_REFUSED, "%s: %s", p->name, *p->failure ? p->failure : "refuses the configuration");
@@ -224,7 +220,7 @@ void run_orders_stop(struct run *r, int exit_code, uint64_t now_ns)
 {
 	if (r->is_stopping) {
 		for (int i = 0; i < LINK_PART_COUNT_; i++)
-			run_part_kill(&r->part[i], false);   /* asked twice: in a hurry */
+			run_part_kill(&r->part[i], false); /* asked twice: in a hurry */
 		return;
 	}
 	r->is_stopping = true;

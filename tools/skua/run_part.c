@@ -22,20 +22,17 @@ extern char **environ;
 
 struct run_part_queued {
 	struct run_part_queued *next;
-	int fd;                 /* owned; -1: none */
+	int fd; /* owned; -1: none */
 	struct link_msg message;
 };
 
 static const char *const state_texts[] = {
-	[RUN_PART_OFF] = "off",           [RUN_PART_WAITING] = "waiting", [RUN_PART_STARTING] = "starting",
-	[RUN_PART_SERVING] = "serving",   [RUN_PART_STOPPING] = "stopping", [RUN_PART_KILLED] = "killed",
+	[RUN_PART_OFF] = "off",		[RUN_PART_WAITING] = "waiting",	  [RUN_PART_STARTING] = "starting",
+	[RUN_PART_SERVING] = "serving", [RUN_PART_STOPPING] = "stopping", [RUN_PART_KILLED] = "killed",
 	[RUN_PART_FAILED] = "failed",
 };
 
-const char *run_part_state_text(enum run_part_state state)
-{
-	return state_texts[state];
-}
+const char *run_part_state_text(enum run_part_state state) { return state_texts[state]; }
 
 static void close_fd(int *fd)
 {
@@ -73,10 +70,7 @@ void run_part_fini(struct run_part *p)
 	close_fd(&p->control_fd);
 }
 
-bool run_part_is_running(const struct run_part *p)
-{
-	return p->pid != 0;
-}
+bool run_part_is_running(const struct run_part *p) { return p->pid != 0; }
 
 /* Between fork and exec: async-signal-safe calls only. */
 static _Noreturn void become(const struct run_part *p, int link, pid_t parent, char *const environment[])
@@ -87,7 +81,7 @@ static _Noreturn void become(const struct run_part *p, int link, pid_t parent, c
 	/* The parts must not outlive us: their sockets, slots and orders come from here. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(LINK_EXIT_ORPHANED);
-	setsid();       /* the terminal's ^C is for us alone: we stop the parts in order */
+	setsid(); /* the terminal's ^C is for us alone: we stop the parts in order */
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -171,15 +165,12 @@ void run_part_flush(struct run_part *p)
 		if (err == ERR_AGAIN)
 			return;
 		if (err != ERR_OK)
-			return;         /* it is ending: what waits is dropped when it is reaped */
+			return; /* it is ending: what waits is dropped when it is reaped */
 		drop_first(p);
 	}
 }
 
-bool run_part_has_queued(const struct run_part *p)
-{
-	return p->first_ != NULL;
-}
+bool run_part_has_queued(const struct run_part *p) { return p->first_ != NULL; }
 
 void run_part_send(struct run_part *p, const struct link_msg *message, int fd)
 {
@@ -193,7 +184,8 @@ void run_part_send(struct run_part *p, const struct link_msg *message, int fd)
 		q->message = *message;
 	}
 	if (!q || (fd >= 0 && q->fd < 0)) {
-		log_write(M_RUN_QUEUE_FULL, "%s does not read its orders (%u wait) or descriptors ran out: killed", p->name, p->queued);
+		log_write(M_RUN_QUEUE_FULL, "%s does not read its orders (%u wait) or descriptors ran out: killed", p->name,
+			  p->queued);
 		free(q);
 		run_part_kill(p, true);
 		return;
@@ -245,7 +237,7 @@ void run_part_tick(struct run_part *p, uint64_t now_ns)
 	if (p->was_terminated) {
 		log_write(M_RUN_STOP_SLOW, "%s did not end on SIGTERM: killed", p->name);
 		run_part_kill(p, false);
-		p->state = RUN_PART_STOPPING;   /* its end is still the one that was asked for */
+		p->state = RUN_PART_STOPPING; /* its end is still the one that was asked for */
 		p->due_ns = UINT64_MAX;
 		return;
 	}
@@ -255,10 +247,7 @@ void run_part_tick(struct run_part *p, uint64_t now_ns)
 	pidfd_send_signal(p->pid_fd, SIGTERM, NULL, 0);
 }
 
-bool run_part_has_counted(const struct run_part *p)
-{
-	return run_part_is_running(p) && p->counters->pid == (uint32_t)p->pid;
-}
+bool run_part_has_counted(const struct run_part *p) { return run_part_is_running(p) && p->counters->pid == (uint32_t)p->pid; }
 
 static void keep_totals(struct run_part *p)
 {

@@ -12,44 +12,44 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#define RUN_PART_QUEUE_MAX 16384u        /* messages that wait for a part to read them; more: it is hung */
-#define RUN_PART_STOP_NS 3000000000ull   /* after STOP: SIGTERM follows */
-#define RUN_PART_TERM_NS 1000000000ull   /* after SIGTERM: SIGKILL follows */
+#define RUN_PART_QUEUE_MAX 16384u	 /* messages that wait for a part to read them; more: it is hung */
+#define RUN_PART_STOP_NS 3000000000ull	 /* after STOP: SIGTERM follows */
+#define RUN_PART_TERM_NS 1000000000ull	 /* after SIGTERM: SIGKILL follows */
 #define RUN_PART_ORPHAN_NS 2000000000ull /* a part that closed its link must have ended by then */
 
 enum run_part_state {
-	RUN_PART_OFF,       /* not wanted */
-	RUN_PART_WAITING,   /* for its back-off */
-	RUN_PART_STARTING,  /* runs, has not said READY */
+	RUN_PART_OFF,	   /* not wanted */
+	RUN_PART_WAITING,  /* for its back-off */
+	RUN_PART_STARTING, /* runs, has not said READY */
 	RUN_PART_SERVING,
-	RUN_PART_STOPPING,  /* was told to end */
-	RUN_PART_KILLED,    /* SIGKILL was sent, the kernel is not done yet */
-	RUN_PART_FAILED,    /* will not be started again */
+	RUN_PART_STOPPING, /* was told to end */
+	RUN_PART_KILLED,   /* SIGKILL was sent, the kernel is not done yet */
+	RUN_PART_FAILED,   /* will not be started again */
 };
 
 struct run_part_queued;
 struct run_part {
 	enum link_part id;
-	const char *name;                   /* "fastpath" */
+	const char *name; /* "fastpath" */
 	char program[PATH_MAX];
 	enum run_part_state state;
-	pid_t pid;                          /* 0: does not run */
-	int pid_fd, link;                   /* -1: does not run */
-	int control_fd;                     /* listening socket, kept over restarts; -1: none */
+	pid_t pid;	  /* 0: does not run */
+	int pid_fd, link; /* -1: does not run */
+	int control_fd;	  /* listening socket, kept over restarts; -1: none */
 	int counters_fd;
-	struct counters *counters;          /* read-only mapping */
+	struct counters *counters; /* read-only mapping */
 	struct run_backoff backoff;
-	uint64_t started_ns, ready_ns;      /* of this process; ready_ns 0: not yet */
-	uint64_t due_ns;                    /* WAITING: when to start; STOPPING: when to use the next means */
-	bool was_terminated;                /* STOPPING: SIGTERM was sent already */
-	uint64_t orphaned_ns;               /* since when the link has been closed while it runs; 0: it is open */
-	bool is_hung;                       /* KILLED since its heartbeat stopped */
+	uint64_t started_ns, ready_ns; /* of this process; ready_ns 0: not yet */
+	uint64_t due_ns;	       /* WAITING: when to start; STOPPING: when to use the next means */
+	bool was_terminated;	       /* STOPPING: SIGTERM was sent already */
+	uint64_t orphaned_ns;	       /* since when the link has been closed while it runs; 0: it is open */
+	bool is_hung;		       /* KILLED since its heartbeat stopped */
 	uint32_t restarts, hangs;
 	uint64_t live_generation;
-	char last_exit[LINK_TEXT_BYTES + 64];   /* how the process before this one ended; empty: there was none */
-	char failure[LINK_TEXT_BYTES];      /* what it said before it ended */
-	uint64_t past[COUNTER_OTHER + 1][C_COUNT_];   /* totals of ended processes, by role */
-	uint8_t parked[COUNTER_MAX_THREADS];   /* fastpath: that block's slot was cleared and it has not been heard since */
+	char last_exit[LINK_TEXT_BYTES + 64];	    /* how the process before this one ended; empty: there was none */
+	char failure[LINK_TEXT_BYTES];		    /* what it said before it ended */
+	uint64_t past[COUNTER_OTHER + 1][C_COUNT_]; /* totals of ended processes, by role */
+	uint8_t parked[COUNTER_MAX_THREADS];	    /* fastpath: that block's slot was cleared and it has not been heard since */
 	struct run_part_queued *first_, *last_;
 	uint32_t queued;
 };
@@ -76,9 +76,9 @@ void run_part_unlink(struct run_part *p, uint64_t now_ns);
 void run_part_tick(struct run_part *p, uint64_t now_ns);
 
 enum run_part_end {
-	RUN_PART_END_RESTART,   /* start again after *wait_ns */
-	RUN_PART_END_CONFIG,    /* never again: it can't work with this configuration */
-	RUN_PART_END_STOPPED,   /* as it was told */
+	RUN_PART_END_RESTART, /* start again after *wait_ns */
+	RUN_PART_END_CONFIG,  /* never again: it can't work with this configuration */
+	RUN_PART_END_STOPPED, /* as it was told */
 };
 /* The process has ended (its pid_fd is readable): reaps it, keeps its totals, says what to do. */
 enum run_part_end run_part_reap(struct run_part *p, uint64_t now_ns, uint64_t *wait_ns);

@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void run_publish_init(struct run_publish *p)
-{
-	*p = (struct run_publish){ .map_fd = -1 };
-}
+void run_publish_init(struct run_publish *p) { *p = (struct run_publish){ .map_fd = -1 }; }
 
 void run_publish_fini(struct run_publish *p)
 {

@@ -4,12 +4,15 @@
 #pragma once
 #include "base/base.h"
 
-struct run_segment { uint32_t id; int fd; };
+struct run_segment {
+	uint32_t id;
+	int fd;
+};
 struct run_publish {
-	struct run_segment *segment_;   /* ascending by id */
+	struct run_segment *segment_; /* ascending by id */
 	size_t count, capacity_;
-	int map_fd;                     /* -1: none yet */
-	uint64_t generation;            /* of the map; 0: none yet */
+	int map_fd;	     /* -1: none yet */
+	uint64_t generation; /* of the map; 0: none yet */
 	uint32_t zone_count;
 };
 

@@ -24,12 +24,15 @@
 #include <unistd.h>
 
 #ifndef SKUA_LIBEXECDIR
-#define SKUA_LIBEXECDIR "/usr/libexec/skua"     /* where `make install` puts the parts */
+#define SKUA_LIBEXECDIR "/usr/libexec/skua" /* where `make install` puts the parts */
 #endif
-#define PREDECESSOR_NS 3000000000ull            /* how long what a killed `skua run` leaves behind may take to vanish */
+#define PREDECESSOR_NS 3000000000ull /* how long what a killed `skua run` leaves behind may take to vanish */
 #define RETRY_MS 10
 
-struct loading { const char *path; unsigned errors; };
+struct loading {
+	const char *path;
+	unsigned errors;
+};
 
 static void report(void *user, bool is_error, struct config_place place, const char *message)
 {
@@ -150,7 +153,7 @@ static void raise_limits(void)
 		if (setrlimit(RLIMIT_NOFILE, &files) != 0)
 			log_write(M_RUN_SYSTEM, "the limit of open files can't be raised: %m");
 	}
-	(void)!setrlimit(RLIMIT_MEMLOCK, &memory);   /* UMEM; where it is refused, the fastpath says what it lacks */
+	(void)!setrlimit(RLIMIT_MEMLOCK, &memory); /* UMEM; where it is refused, the fastpath says what it lacks */
 }
 
 /* After a `skua run` that was killed, its parts are being killed as well, but the kernel may need a moment. True: try again. */
@@ -298,8 +301,15 @@ int run_setup(struct run *r, const struct verb_call *call)
 {
 	int exit_code;
 
-	*r = (struct run){ .config_fd = -1, .small_config_fd = -1, .settings_fd = -1, .lock_fd = -1, .signal_fd = -1, .timer_fd = -1, .control_fd = -1,
-			   .xdp.netlink_fd = -1, .started_ns = clock_mono_ns() };
+	*r = (struct run){ .config_fd = -1,
+			   .small_config_fd = -1,
+			   .settings_fd = -1,
+			   .lock_fd = -1,
+			   .signal_fd = -1,
+			   .timer_fd = -1,
+			   .control_fd = -1,
+			   .xdp.netlink_fd = -1,
+			   .started_ns = clock_mono_ns() };
 	run_publish_init(&r->publish);
 	run_part_init(&r->part[LINK_PART_FASTPATH], LINK_PART_FASTPATH, "fastpath");
 	run_part_init(&r->part[LINK_PART_SLOWPATH], LINK_PART_SLOWPATH, "slowpath");
@@ -317,7 +327,7 @@ int run_setup(struct run *r, const struct verb_call *call)
 			return exit_code;
 	}
 	if (sd_watchdog_enabled(0, &r->watchdog_ns) > 0)
-		r->watchdog_ns *= 1000 / 2;   /* it tells microseconds; we are to be heard twice in that time */
+		r->watchdog_ns *= 1000 / 2; /* it tells microseconds; we are to be heard twice in that time */
 	else
 		r->watchdog_ns = 0;
 	raise_priority();

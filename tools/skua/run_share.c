@@ -34,10 +34,7 @@ enum err run_share_bytes(int *fd, const char *label, const void *bytes, size_t s
 	return ERR_OK;
 }
 
-static uint8_t hex_digit(char c)
-{
-	return (uint8_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-}
+static uint8_t hex_digit(char c) { return (uint8_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10); }
 
 void run_share_settings(struct settings *out, const struct config *config, const uint8_t random[static 16])
 {
@@ -47,7 +44,7 @@ void run_share_settings(struct settings *out, const struct config *config, const
 				(config->server.chaos ? SETTINGS_F_CHAOS : 0) | (config->server.ede ? SETTINGS_F_EDE : 0));
 	out->cookie_secret_count = 0;
 	for (size_t i = 0; i < config->server.cookie_secret_count && i < COOKIE_SECRETS; i++) {
-		const char *hex = config->server.cookie_secrets[i];  /* the schema has checked that it is 32 hex digits */
+		const char *hex = config->server.cookie_secrets[i]; /* the schema has checked that it is 32 hex digits */
 		for (size_t j = 0; j < 16; j++)
 			out->cookie_secret[i][j] = (uint8_t)(hex_digit(hex[2 * j]) << 4 | hex_digit(hex[2 * j + 1]));
 		out->cookie_secret_count++;

@@ -44,12 +44,8 @@ static void watch_part(struct run *r, struct run_part *p, uint64_t now_ns)
 				log_write(M_RUN_UNPARKED, "%s queue %u: heard again", p->name, queue);
 			p->parked[i] = false;
 			break;
-		case RUN_SILENT:
-			park(r, p, i, ifindex, queue, silent_ns);
-			break;
-		case RUN_HUNG:
-			hung(r, p, "a serving thread gave no heartbeat", silent_ns);
-			break;
+		case RUN_SILENT: park(r, p, i, ifindex, queue, silent_ns); break;
+		case RUN_HUNG: hung(r, p, "a serving thread gave no heartbeat", silent_ns); break;
 		}
 	}
 }

@@ -17,7 +17,8 @@ static_assert(IF_NAMESIZE == sizeof(((struct run_interface *)0)->name), "interfa
 static void add(struct run_xdp *x, const char *name)
 {
 	if (x->count == CONFIG_MAX_INTERFACES) {
-		log_write(M_RUN_XDP_FALLBACK, "%s: more than %d interfaces (a bond counts as its members)", name, CONFIG_MAX_INTERFACES);
+		log_write(M_RUN_XDP_FALLBACK, "%s: more than %d interfaces (a bond counts as its members)", name,
+			  CONFIG_MAX_INTERFACES);
 		return;
 	}
 	for (size_t i = 0; i < x->count; i++) {
@@ -69,7 +70,8 @@ static int watch_addresses(void)
 		fd = -1;
 	}
 	if (fd < 0)
-		log_write(M_RUN_ADDRESSES, "changes of this machine's addresses can't be followed (netlink): %m; start again after one");
+		log_write(M_RUN_ADDRESSES,
+			  "changes of this machine's addresses can't be followed (netlink): %m; start again after one");
 	return fd;
 }
 
@@ -101,8 +103,8 @@ static void switch_off(const struct run_interface *i, const struct config *confi
 	if (xdp_program_adopt(&p, i->name, config->xdp.pin_dir) != ERR_OK)
 		return;
 	if (xdp_program_set_enabled(p, false) == ERR_OK)
-		log_write(M_RUN_XDP_OFF, "%s: the program that is attached passes everything; `skua xdp detach %s` removes it", i->name,
-			  i->name);
+		log_write(M_RUN_XDP_OFF, "%s: the program that is attached passes everything; `skua xdp detach %s` removes it",
+			  i->name, i->name);
 	xdp_program_close(p);
 }
 
@@ -114,14 +116,14 @@ static void open_one(struct run_xdp *x, struct run_interface *i, const struct co
 		log_write(M_RUN_XDP_FALLBACK, "%s: no XDP (%s); the kernel path serves it", i->name, err_text(i->reason));
 		return;
 	}
-	xdp_program_clear_slots(i->program);   /* of a fastpath that died with its supervisor */
+	xdp_program_clear_slots(i->program); /* of a fastpath that died with its supervisor */
 	xdp_program_info(i->program, &i->info);
 	i->ifindex = i->info.ifindex;
 	tell_addresses(i, config);
 	if (xdp_program_set_enabled(i->program, true) != ERR_OK)
 		log_write(M_RUN_XDP_FALLBACK, "%s: the program can't be switched on; the kernel path serves it", i->name);
-	log_write(M_RUN_XDP_READY, "%s: program %u %s, %s mode", i->name, i->info.program_id, xdp_program_origin_text(i->info.origin),
-		  i->info.is_skb ? "generic (SKB)" : "driver");
+	log_write(M_RUN_XDP_READY, "%s: program %u %s, %s mode", i->name, i->info.program_id,
+		  xdp_program_origin_text(i->info.origin), i->info.is_skb ? "generic (SKB)" : "driver");
 	x->open_count++;
 }
 
@@ -141,8 +143,8 @@ void run_xdp_open(struct run_xdp *x, const struct config *config)
 		else if (pins == ERR_OK)
 			open_one(x, &x->interface[i], config);
 		else
-			log_write(M_RUN_XDP_FALLBACK, "%s: no folder for pins (%s); the kernel path serves it", x->interface[i].name,
-				  err_text(pins));
+			log_write(M_RUN_XDP_FALLBACK, "%s: no folder for pins (%s); the kernel path serves it",
+				  x->interface[i].name, err_text(pins));
 	}
 	if (x->open_count && has_wildcard(config))
 		x->netlink_fd = watch_addresses();

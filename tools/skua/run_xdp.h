@@ -8,17 +8,17 @@
 
 struct run_interface {
 	char name[16];
-	uint32_t ifindex;               /* 0: no program */
-	struct xdp_program *program;    /* owned; NULL: the kernel path serves it */
+	uint32_t ifindex;	     /* 0: no program */
+	struct xdp_program *program; /* owned; NULL: the kernel path serves it */
 	struct xdp_program_info info;
-	enum err reason;                /* why there is no program */
+	enum err reason; /* why there is no program */
 };
 struct run_xdp {
 	struct run_interface interface[CONFIG_MAX_INTERFACES];
-	size_t count;                   /* configured ones; a bond counts as its members */
-	size_t open_count;              /* with a program */
-	bool is_off;                    /* by the environment or the configuration */
-	int netlink_fd;                 /* readable when addresses of this machine changed; -1: nobody needs to know */
+	size_t count;	   /* configured ones; a bond counts as its members */
+	size_t open_count; /* with a program */
+	bool is_off;	   /* by the environment or the configuration */
+	int netlink_fd;	   /* readable when addresses of this machine changed; -1: nobody needs to know */
 };
 
 void run_xdp_open(struct run_xdp *x, const struct config *config);

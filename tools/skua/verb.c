@@ -4,32 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NEAREST_MAX_BYTES 48   /* longer words are no typing error of ours */
-#define VERB_MAX 64            /* verbs in a table that are looked at for hints */
+#define NEAREST_MAX_BYTES 48 /* longer words are no typing error of ours */
+#define VERB_MAX 64	     /* verbs in a table that are looked at for hints */
 
 static const struct {
 	const char *brief, *text;
 	enum verb_option option;
 	bool has_value;
 } options[] = {
-	{ "-c", "--config", VERB_OPT_CONFIG, true },
-	{ NULL, "--run", VERB_OPT_RUN, true },
-	{ NULL, "--force", VERB_OPT_FORCE, false },
-	{ NULL, "--origin", VERB_OPT_ORIGIN, true },
-	{ NULL, "--print", VERB_OPT_PRINT, false },
-	{ NULL, "--json", VERB_OPT_JSON, false },
+	{ "-c", "--config", VERB_OPT_CONFIG, true }, { NULL, "--run", VERB_OPT_RUN, true },
+	{ NULL, "--force", VERB_OPT_FORCE, false },  { NULL, "--origin", VERB_OPT_ORIGIN, true },
+	{ NULL, "--print", VERB_OPT_PRINT, false },  { NULL, "--json", VERB_OPT_JSON, false },
 	{ "-h", "--help", VERB_OPT_HELP, false },
 };
 
-bool verb_has(const struct verb_call *call, enum verb_option option)
-{
-	return (call->options & option) != 0;
-}
+bool verb_has(const struct verb_call *call, enum verb_option option) { return (call->options & option) != 0; }
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-	return MIN(a, MIN(b, c));
-}
+static unsigned min3(unsigned a, unsigned b, unsigned c) { return MIN(a, MIN(b, c)); }
 
 /* Insertions, deletions, replacements and swapped neighbours, each counted as one. */
 static unsigned distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
@@ -161,8 +152,8 @@ static void unknown_verb(const struct verb *table, char **words, int count, char
 	for (const struct verb *v = table; v->name; v++) {
 		size_t bytes = strlen(words[0]);
 		if (!strncmp(v->name, words[0], bytes) && v->name[bytes] == ' ') {
-			snprintf(why, why_bytes, "unknown verb \"%s%s%.48s\"; `skua help` lists them", words[0], count > 1 ? " " : "",
-				 count > 1 ? words[1] : "");
+			snprintf(why, why_bytes, "unknown verb \"%s%s%.48s\"; `skua help` lists them", words[0],
+				 count > 1 ? " " : "", count > 1 ? words[1] : "");
 			return;
 		}
 	}

@@ -9,11 +9,11 @@
 enum verb_exit { VERB_OK = 0, VERB_FAILED = 1, VERB_USAGE = 2, VERB_NOT_RUNNING = 3 };
 
 enum verb_option {
-	VERB_OPT_CONFIG = 1,   /* -c FILE, --config FILE */
-	VERB_OPT_RUN = 2,      /* --run DIR */
-	VERB_OPT_FORCE = 4,    /* --force */
-	VERB_OPT_ORIGIN = 8,   /* --origin NAME */
-	VERB_OPT_PRINT = 16,   /* --print */
+	VERB_OPT_CONFIG = 1, /* -c FILE, --config FILE */
+	VERB_OPT_RUN = 2,    /* --run DIR */
+	VERB_OPT_FORCE = 4,  /* --force */
+	VERB_OPT_ORIGIN = 8, /* --origin NAME */
+	VERB_OPT_PRINT = 16, /* --print */
 	VERB_OPT_JSON = 32,
 	VERB_OPT_HELP = 64,
 };
@@ -22,17 +22,17 @@ enum verb_option {
 struct verb_call;
 struct verb {
 	const char *name;
-	int (*run)(const struct verb_call *call);  /* returns enum verb_exit */
-	unsigned options;                          /* enum verb_option that it takes beside VERB_OPT_ALWAYS */
+	int (*run)(const struct verb_call *call); /* returns enum verb_exit */
+	unsigned options;			  /* enum verb_option that it takes beside VERB_OPT_ALWAYS */
 	int min_args, max_args;
-	const char *arguments;                     /* for the usage line */
-	const char *help;                          /* one sentence; NULL: an alias that no list shows */
+	const char *arguments; /* for the usage line */
+	const char *help;      /* one sentence; NULL: an alias that no list shows */
 };
 
 /* One parsed command line. Strings are borrowed from argv. */
 struct verb_call {
 	const struct verb *verb;
-	unsigned options;      /* which ones were given */
+	unsigned options; /* which ones were given */
 	const char *config, *run_dir, *origin;
 	char **args;
 	int arg_count;

@@ -13,7 +13,11 @@
 
 /* --- config check ---------------------------------------------------------------------------------------------------- */
 
-struct checking { const char *path; json_t *findings; unsigned errors, warnings; };
+struct checking {
+	const char *path;
+	json_t *findings;
+	unsigned errors, warnings;
+};
 
 static void collect(void *user, bool is_error, struct config_place place, const char *message)
 {
@@ -23,8 +27,9 @@ static void collect(void *user, bool is_error, struct config_place place, const 
 	printable_copy(text, sizeof text, message, strlen(message));
 	c->errors += is_error;
 	c->warnings += !is_error;
-	json_array_append_new(c->findings, json_pack("{s:s, s:s, s:I, s:I, s:s}", "level", is_error ? "error" : "warning", "file", c->path,
-						     "line", (json_int_t)place.line, "column", (json_int_t)place.column, "text", text));
+	json_array_append_new(c->findings,
+			      json_pack("{s:s, s:s, s:I, s:I, s:s}", "level", is_error ? "error" : "warning", "file", c->path,
+					"line", (json_int_t)place.line, "column", (json_int_t)place.column, "text", text));
 }
 
 static void print_check(const json_t *result)
@@ -32,9 +37,10 @@ static void print_check(const json_t *result)
 	size_t i;
 	json_t *f;
 
-	json_array_foreach(json_object_get(result, "findings"), i, f)
+	json_array_foreach(json_object_get(result, "findings"), i, f) {
 		printf("%s:%lld:%lld: %s: %s\n", client_text(f, "file"), client_integer(f, "line"), client_integer(f, "column"),
 		       client_text(f, "level"), client_text(f, "text"));
+	}
 	printf("%s: %lld errors, %lld warnings, %lld zones\n", client_text(result, "file"), client_integer(result, "errors"),
 	       client_integer(result, "warnings"), client_integer(result, "zones"));
 }
@@ -53,9 +59,9 @@ int verb_config_check(const struct verb_call *call)
 	c.findings = json_array();
 	err = config_load(&config, c.path, text, text_bytes, collect, &c);
 	free(text);
-	json_t *result = json_pack("{s:s, s:b, s:I, s:I, s:I, s:o}", "file", c.path, "ok", err == ERR_OK, "errors", (json_int_t)c.errors,
-				   "warnings", (json_int_t)c.warnings, "zones", (json_int_t)(config ? config->zone_count : 0), "findings",
-				   c.findings);
+	json_t *result = json_pack("{s:s, s:b, s:I, s:I, s:I, s:o}", "file", c.path, "ok", err == ERR_OK, "errors",
+				   (json_int_t)c.errors, "warnings", (json_int_t)c.warnings, "zones",
+				   (json_int_t)(config ? config->zone_count : 0), "findings", c.findings);
 	if (err == ERR_OK)
 		config_free(config);
 	int shown = client_result(call, result, print_check);
@@ -70,8 +76,9 @@ static void print_levels(const json_t *result)
 	json_t *levels, *level;
 
 	json_object_foreach((json_t *)result, process, levels) {
-		json_object_foreach(levels, subsystem, level)
+		json_object_foreach(levels, subsystem, level) {
 			printf("%-10s %-10s %s\n", process, subsystem, client_text(levels, subsystem));
+		}
 	}
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define FASTPATH_TIMEOUT_MS 1000   /* a hung fastpath must not hide what the supervisor says of it */
+#define FASTPATH_TIMEOUT_MS 1000 /* a hung fastpath must not hide what the supervisor says of it */
 
 static const json_t *find_queue(const json_t *queues, const json_t *like)
 {
@@ -50,10 +50,11 @@ static void print_parts(const json_t *parts)
 	json_t *p;
 
 	printf("%-10s %-9s %8s %8s %9s %7s  %s\n", "part", "state", "pid", "up", "restarts", "threads", "last end");
-	json_object_foreach((json_t *)parts, name, p)
+	json_object_foreach((json_t *)parts, name, p) {
 		printf("%-10s %-9s %8lld %8s %9lld %7lld  %s\n", client_text(p, "name"), client_text(p, "state"),
-		       client_integer(p, "pid"), client_duration(client_integer(p, "uptime_s"), uptime), client_integer(p, "restarts"),
-		       client_integer(p, "threads"), client_text(p, "last_exit"));
+		       client_integer(p, "pid"), client_duration(client_integer(p, "uptime_s"), uptime),
+		       client_integer(p, "restarts"), client_integer(p, "threads"), client_text(p, "last_exit"));
+	}
 }
 
 static void print_drops(const json_t *drops)
@@ -79,10 +80,12 @@ void verb_status_queues(const json_t *queues)
 
 	if (!json_array_size(queues))
 		return;
-	printf("%-12s %5s %-9s %-9s %4s %12s %12s  %s\n", "interface", "queue", "mode", "state", "cpu", "received", "sent", "drops");
+	printf("%-12s %5s %-9s %-9s %4s %12s %12s  %s\n", "interface", "queue", "mode", "state", "cpu", "received", "sent",
+	       "drops");
 	json_array_foreach(queues, i, q) {
 		printf("%-12s %5lld %-9s %-9s %4lld %12lld %12lld  ", client_text(q, "interface"), client_integer(q, "queue"),
-		       client_text(q, "mode"), client_text(q, "state"), client_integer(q, "cpu"), client_integer(q, "rx_frames"), client_integer(q, "tx_frames"));
+		       client_text(q, "mode"), client_text(q, "state"), client_integer(q, "cpu"), client_integer(q, "rx_frames"),
+		       client_integer(q, "tx_frames"));
 		print_drops(json_object_get(q, "drops"));
 	}
 }

@@ -15,7 +15,11 @@
 #define PIN_DIR_DEFAULT "/sys/fs/bpf/skua"
 #define INTERFACES_MAX 64
 
-struct pins { char dir[PATH_MAX]; char name[INTERFACES_MAX][16]; size_t count; };
+struct pins {
+	char dir[PATH_MAX];
+	char name[INTERFACES_MAX][16];
+	size_t count;
+};
 
 static void ignore(void *user, bool is_error, struct config_place place, const char *message)
 {
@@ -52,7 +56,7 @@ static void find_pins(const struct verb_call *call, struct pins *pins)
 	dir = opendir(pins->dir);
 	while (dir && (entry = readdir(dir)) && pins->count < INTERFACES_MAX) {
 		if (entry->d_name[0] != '.' && strlen(entry->d_name) < sizeof pins->name[0])
-			strcpy(pins->name[pins->count++], entry->d_name);
+			memcpy(pins->name[pins->count++], entry->d_name, strlen(entry->d_name) + 1);
 	}
 	if (dir)
 		closedir(dir);
@@ -83,10 +87,11 @@ static json_t *pinned_interfaces(const struct verb_call *call)
 		if (xdp_program_adopt(&p, pins.name[i], pins.dir) != ERR_OK)
 			continue;
 		xdp_program_info(p, &info);
-		json_array_append_new(list, json_pack("{s:s, s:I, s:b, s:s, s:I, s:s, s:s, s:o}", "name", info.ifname, "ifindex",
-						      (json_int_t)info.ifindex, "attached", 1, "mode", info.is_skb ? "skb" : "driver",
-						      "program", (json_int_t)info.program_id, "origin",
-						      xdp_program_origin_text(info.origin), "reason", "", "packets", packets_json(p)));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:I, s:b, s:s, s:I, s:s, s:s, s:o}", "name", info.ifname, "ifindex",
+						(json_int_t)info.ifindex, "attached", 1, "mode", info.is_skb ? "skb" : "driver",
+						"program", (json_int_t)info.program_id, "origin",
+						xdp_program_origin_text(info.origin), "reason", "", "packets", packets_json(p)));
 		xdp_program_close(p);
 	}
 	return list;
@@ -138,8 +143,8 @@ int verb_xdp_status(const struct verb_call *call)
 	if (code != VERB_OK && code != VERB_NOT_RUNNING)
 		return client_error(call, &error);
 	if (code == VERB_OK)
-		result = json_pack("{s:b, s:O?, s:O?}", "running", 1, "interfaces", json_object_get(status, "interfaces"), "queues",
-				   json_object_get(status, "queues"));
+		result = json_pack("{s:b, s:O?, s:O?}", "running", 1, "interfaces", json_object_get(status, "interfaces"),
+				   "queues", json_object_get(status, "queues"));
 	else
 		result = json_pack("{s:b, s:o, s:[]}", "running", 0, "interfaces", pinned_interfaces(call), "queues");
 	json_decref(status);
@@ -151,8 +156,9 @@ static void print_detached(const json_t *result)
 	size_t i;
 	json_t *x;
 
-	json_array_foreach(json_object_get(result, "detached"), i, x)
+	json_array_foreach(json_object_get(result, "detached"), i, x) {
 		printf("%s: detached\n", json_string_value(x));
+	}
 	if (!json_array_size(json_object_get(result, "detached")))
 		printf("nothing was attached\n");
 }
@@ -171,8 +177,9 @@ int verb_xdp_detach(const struct verb_call *call)
 	code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &status, &error);
 	if (code == VERB_OK) {
 		json_decref(status);
-		return client_complain(call, "running", "a server is running with this configuration: stop it first, or switch XDP off by "
-							"\"xdp: enabled: false\" and start it again");
+		return client_complain(call, "running",
+				       "a server is running with this configuration: stop it first, or switch XDP off by "
+				       "\"xdp: enabled: false\" and start it again");
 	}
 	find_pins(call, &pins);
 	detached = json_array();

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define LIST_TIMEOUT_MS 60000   /* there may be a million zones */
+#define LIST_TIMEOUT_MS 60000 /* there may be a million zones */
 
 /* A slowpath that is down would let us wait for its next start, which may never come: better to say how it ended. */
 static int check_slowpath(const char *run_dir, struct control_error *error)
@@ -72,9 +72,10 @@ static void print_zones(const json_t *result)
 	json_t *z;
 
 	printf("%-32s %-8s %10s %10s  %s\n", "zone", "state", "serial", "records", "file");
-	json_array_foreach(result, i, z)
-		printf("%-32s %-8s %10lld %10lld  %s\n", client_text(z, "zone"), client_text(z, "state"), client_integer(z, "serial"),
-		       client_integer(z, "records"), client_text(z, "file"));
+	json_array_foreach(result, i, z) {
+		printf("%-32s %-8s %10lld %10lld  %s\n", client_text(z, "zone"), client_text(z, "state"),
+		       client_integer(z, "serial"), client_integer(z, "records"), client_text(z, "file"));
+	}
 }
 
 int verb_zone_list(const struct verb_call *call)

@@ -14,15 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_BYTES_DEFAULT (16ull << 30)     /* as limits.max-zone-bytes */
-#define FINDINGS_MAX 10000u                 /* kept of one zone; all are counted */
-#define RECORD_TEXT_BYTES (4 * RDATA_MAX_BYTES + 1024)   /* every octet of the data as \DDD */
+#define MAX_BYTES_DEFAULT (16ull << 30)		       /* as limits.max-zone-bytes */
+#define FINDINGS_MAX 10000u			       /* kept of one zone; all are counted */
+#define RECORD_TEXT_BYTES (4 * RDATA_MAX_BYTES + 1024) /* every octet of the data as \DDD */
 
 struct check {
 	const struct verb_call *call;
-	json_t *zones;                          /* with --json: one object a zone */
-	json_t *findings;                       /* of the current zone; NULL without --json */
-	uint64_t errors, warnings;              /* of the current zone */
+	json_t *zones;		   /* with --json: one object a zone */
+	json_t *findings;	   /* of the current zone; NULL without --json */
+	uint64_t errors, warnings; /* of the current zone */
 	uint64_t all_errors, all_warnings, zone_count, bad_zones;
 };
 
@@ -39,8 +39,9 @@ static void report(void *user, enum zone_finding_level level, struct master_plac
 	printable_copy(safe, sizeof safe, text, strlen(text));
 	printable_copy(safe_file, sizeof safe_file, file, strlen(file));
 	if (c->findings)
-		json_array_append_new(c->findings, json_pack("{s:s, s:s, s:I, s:I, s:s}", "level", level_text, "file", safe_file, "line",
-							     (json_int_t)place.line, "column", (json_int_t)place.column, "text", safe));
+		json_array_append_new(c->findings,
+				      json_pack("{s:s, s:s, s:I, s:I, s:s}", "level", level_text, "file", safe_file, "line",
+						(json_int_t)place.line, "column", (json_int_t)place.column, "text", safe));
 	else if (place.line)
 		fprintf(stderr, "%s:%u:%u: %s: %s\n", safe_file, place.line, place.column, level_text, safe);
 	else
@@ -49,7 +50,10 @@ static void report(void *user, enum zone_finding_level level, struct master_plac
 
 /* --- --print: one record a line, in canonical order, as named-compilezone writes them ---------------------------------- */
 
-struct printing { FILE *out; char *text; };
+struct printing {
+	FILE *out;
+	char *text;
+};
 
 static bool print_record(void *user, const struct zone_build_record *record)
 {
@@ -102,10 +106,10 @@ static void finish_zone(struct check *c, const char *name, const char *file, str
 	c->zone_count++;
 	c->bad_zones += c->errors > 0;
 	if (c->zones) {
-		json_t *zone = json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:o}", "zone", name, "file", file, "ok", c->errors == 0,
-					 "errors", (json_int_t)c->errors, "warnings", (json_int_t)c->warnings, "records",
-					 (json_int_t)records, "image_bytes", (json_int_t)(load ? zone_load_image_bytes(load) : 0), "findings",
-					 c->findings);
+		json_t *zone = json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:o}", "zone", name, "file", file, "ok",
+					 c->errors == 0, "errors", (json_int_t)c->errors, "warnings", (json_int_t)c->warnings,
+					 "records", (json_int_t)records, "image_bytes",
+					 (json_int_t)(load ? zone_load_image_bytes(load) : 0), "findings", c->findings);
 		if (take_text)
 			json_object_set_new(zone, "text", take_text);
 		json_array_append_new(c->zones, zone);
@@ -118,8 +122,9 @@ static void finish_zone(struct check *c, const char *name, const char *file, str
 
 static void check_zone(struct check *c, const uint8_t *name, const char *file, uint64_t max_bytes)
 {
-	struct zone_load_request request = { .name = name, .file = file, .class_ = RR_CLASS_IN, .max_bytes = max_bytes, .report = report,
-					     .user = c };
+	struct zone_load_request request = {
+		.name = name, .file = file, .class_ = RR_CLASS_IN, .max_bytes = max_bytes, .report = report, .user = c
+	};
 	struct zone_load *load = NULL;
 	char name_text[NAME_TEXT_MAX_BYTES];
 	json_t *text = NULL;
@@ -187,8 +192,9 @@ static int check_file(struct check *c, const char *file)
 static void say_total(const json_t *result)
 {
 	if (client_integer(result, "zones_checked") != 1)
-		fprintf(stderr, "%lld zones, %lld not usable; %lld errors, %lld warnings\n", client_integer(result, "zones_checked"),
-			client_integer(result, "zones_bad"), client_integer(result, "errors"), client_integer(result, "warnings"));
+		fprintf(stderr, "%lld zones, %lld not usable; %lld errors, %lld warnings\n",
+			client_integer(result, "zones_checked"), client_integer(result, "zones_bad"),
+			client_integer(result, "errors"), client_integer(result, "warnings"));
 }
 
 int verb_zone_check(const struct verb_call *call)
@@ -204,8 +210,8 @@ int verb_zone_check(const struct verb_call *call)
 		json_decref(c.zones);
 		return code;
 	}
-	json_t *result = json_pack("{s:b, s:I, s:I, s:I, s:I, s:o*}", "ok", c.all_errors == 0, "errors", (json_int_t)c.all_errors, "warnings",
-				   (json_int_t)c.all_warnings, "zones_checked", (json_int_t)c.zone_count, "zones_bad",
+	json_t *result = json_pack("{s:b, s:I, s:I, s:I, s:I, s:o*}", "ok", c.all_errors == 0, "errors", (json_int_t)c.all_errors,
+				   "warnings", (json_int_t)c.all_warnings, "zones_checked", (json_int_t)c.zone_count, "zones_bad",
 				   (json_int_t)c.bad_zones, "zones", c.zones);
 	code = client_result(call, result, say_total);
 	return c.all_errors ? VERB_FAILED : code;

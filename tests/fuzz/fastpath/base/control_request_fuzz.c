@@ -16,8 +16,7 @@ static json_t *echo(void *user, const json_t *args, struct control_error *error)
 	json_t *value;
 
 	(void)user;
-	json_object_foreach((json_t *)args, key, value)
-	{
+	json_object_foreach((json_t *)args, key, value) {
 		if (json_is_string(value)) {
 			control_fail(error, key, "%s", json_string_value(value));
 			return NULL;

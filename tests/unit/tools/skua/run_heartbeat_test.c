@@ -8,7 +8,12 @@
 
 Test(run_heartbeat, silence_is_judged_by_the_thread_s_role)
 {
-	static const struct { const char *what; enum counter_role role; uint64_t silent_ms; enum run_verdict verdict; } cases[] = {
+	static const struct {
+		const char *what;
+		enum counter_role role;
+		uint64_t silent_ms;
+		enum run_verdict verdict;
+	} cases[] = {
 		{ "AF_XDP, just heard", COUNTER_XDP, 0, RUN_ALIVE },
 		{ "AF_XDP, still in time", COUNTER_XDP, 39, RUN_ALIVE },
 		{ "AF_XDP, its slot goes", COUNTER_XDP, 40, RUN_SILENT },
@@ -24,7 +29,8 @@ Test(run_heartbeat, silence_is_judged_by_the_thread_s_role)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		cr_expect_eq(run_heartbeat_judge(cases[i].role, NOW - cases[i].silent_ms * MS, NOW), cases[i].verdict, "%s", cases[i].what);
+		cr_expect_eq(run_heartbeat_judge(cases[i].role, NOW - cases[i].silent_ms * MS, NOW), cases[i].verdict, "%s",
+			     cases[i].what);
 }
 
 Test(run_heartbeat, a_block_that_never_served_is_not_judged)

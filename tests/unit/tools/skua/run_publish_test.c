@@ -24,21 +24,17 @@ static int memory(const void *bytes, size_t size, bool sealed)
 	return fd;
 }
 
-static int segment(void)
-{
-	return memory("segment", 8, true);
-}
+static int segment(void) { return memory("segment", 8, true); }
 
 static int map(uint64_t generation, uint32_t zones)
 {
-	struct zone_map m = { .magic = ZONE_MAP_MAGIC, .version = ZONE_MAP_VERSION, .generation = generation, .zone_count = zones };
+	struct zone_map m = {
+		.magic = ZONE_MAP_MAGIC, .version = ZONE_MAP_VERSION, .generation = generation, .zone_count = zones
+	};
 	return memory(&m, sizeof m, true);
 }
 
-static bool is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
+static bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 Test(run_publish, keeps_segments_in_order_and_gives_them_up_by_id)
 {

@@ -48,8 +48,10 @@ Test(run_share, a_random_cookie_secret_when_none_is_configured)
 
 Test(run_share, configured_cookie_secrets_in_their_order)
 {
-	static const uint8_t first[16] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
-	static const uint8_t second[16] = { 0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00 };
+	static const uint8_t first[16] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+					   0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
+	static const uint8_t second[16] = { 0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88,
+					    0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00 };
 	struct settings s = settings_of("server:\n  cookie-secrets: [ \"00112233445566778899aabbccddeeff\","
 					" \"FFEEDDCCBBAA99887766554433221100\" ]\n");
 
@@ -60,7 +62,8 @@ Test(run_share, configured_cookie_secrets_in_their_order)
 
 Test(run_share, what_is_switched_off_is_off)
 {
-	struct settings s = settings_of("server:\n  cookies: false\n  nsid: false\n  chaos: false\n  ede: false\n  udp-payload: 4096\n");
+	struct settings s =
+		settings_of("server:\n  cookies: false\n  nsid: false\n  chaos: false\n  ede: false\n  udp-payload: 4096\n");
 
 	cr_expect_eq(s.flags, 0);
 	cr_expect_eq(s.cookie_secret_count, 0);

@@ -18,7 +18,10 @@ static const struct verb table[] = {
 	{ NULL, NULL, 0, 0, 0, NULL, NULL },
 };
 
-struct line { char *argv[10]; int argc; };
+struct line {
+	char *argv[10];
+	int argc;
+};
 
 static struct line split(const char *text, char buffer[static 256])
 {
@@ -33,7 +36,11 @@ static struct line split(const char *text, char buffer[static 256])
 
 Test(verb, lines_that_parse)
 {
-	static const struct { const char *line, *verb; int args; unsigned options; } cases[] = {
+	static const struct {
+		const char *line, *verb;
+		int args;
+		unsigned options;
+	} cases[] = {
 		{ "status", "status", 0, 0 },
 		{ "status --json", "status", 0, VERB_OPT_JSON },
 		{ "--json status", "status", 0, VERB_OPT_JSON },
@@ -67,7 +74,9 @@ Test(verb, lines_that_parse)
 
 Test(verb, lines_that_do_not)
 {
-	static const struct { const char *line, *why; } cases[] = {
+	static const struct {
+		const char *line, *why;
+	} cases[] = {
 		{ "statsu", "unknown verb \"statsu\"; did you mean \"status\"?" },
 		{ "zone chekc f", "unknown verb \"zone chekc\"; did you mean \"zone check\"?" },
 		{ "zoen status x", "unknown verb \"zoen status\"; did you mean \"zone status\"?" },
@@ -121,9 +130,19 @@ Test(verb, json_is_known_although_the_line_is_wrong)
 Test(verb, nearest_word)
 {
 	static const char *const words[] = { "status", "reload", "zone check", "xdp" };
-	static const struct { const char *text, *nearest; } cases[] = {
-		{ "status", "status" }, { "statsu", "status" }, { "sttus", "status" },   { "statuss", "status" }, { "stauts", "status" },
-		{ "reloda", "reload" }, { "xpd", "xdp" },       { "zone chck", "zone check" }, { "help", NULL },   { "", NULL },
+	static const struct {
+		const char *text, *nearest;
+	} cases[] = {
+		{ "status", "status" },
+		{ "statsu", "status" },
+		{ "sttus", "status" },
+		{ "statuss", "status" },
+		{ "stauts", "status" },
+		{ "reloda", "reload" },
+		{ "xpd", "xdp" },
+		{ "zone chck", "zone check" },
+		{ "help", NULL },
+		{ "", NULL },
 		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL },
 	};
 
