@@ -9,10 +9,10 @@
 #include "base/base.h"
 
 #define NAME_MAX_BYTES 255
-#define NAME_MAX_LABELS 127             /* without the root */
+#define NAME_MAX_LABELS 127 /* without the root */
 #define NAME_MAX_LABEL_BYTES 63
-#define NAME_TEXT_MAX_BYTES 1024        /* every octet escaped as \DDD, dots, NUL */
-#define NAME_MAX_POINTERS 126           /* compression pointers followed for one name */
+#define NAME_TEXT_MAX_BYTES 1024 /* every octet escaped as \DDD, dots, NUL */
+#define NAME_MAX_POINTERS 126	 /* compression pointers followed for one name */
 
 /* Length in octets of a name that starts at wire, root octet included, reading at most max_bytes.
  * 0 if it is not a valid uncompressed name within max_bytes. */
@@ -37,11 +37,9 @@ bool name_is_wildcard(const uint8_t *name);
 /* Number of trailing labels that a and b share, case ignored. */
 unsigned name_common_labels(const uint8_t *a, const uint8_t *b);
 /* out = left's labels without its root, followed by right. Bytes written, 0 if longer than a name may be. */
-size_t name_concat(uint8_t out[static NAME_MAX_BYTES], const uint8_t *left, size_t left_bytes_without_root,
-		   const uint8_t *right);
+size_t name_concat(uint8_t out[static NAME_MAX_BYTES], const uint8_t *left, size_t left_bytes_without_root, const uint8_t *right);
 /* Replaces the suffix `from` of name by `to` (DNAME, RFC 6672): bytes written to out, 0 if too long. */
-size_t name_replace_suffix(uint8_t out[static NAME_MAX_BYTES], const uint8_t *name, const uint8_t *from,
-			   const uint8_t *to);
+size_t name_replace_suffix(uint8_t out[static NAME_MAX_BYTES], const uint8_t *name, const uint8_t *from, const uint8_t *to);
 
 /* Reads a possibly compressed name at *pos of a message, moves *pos behind it, writes the uncompressed
  * name (case kept) and returns its length. 0 on any error: a label type other than 00 or 11, a pointer
@@ -51,8 +49,8 @@ size_t name_from_message(uint8_t out[static NAME_MAX_BYTES], const uint8_t *msg,
 /* Master-file text (RFC 1035 section 5.1: \DDD and \X escapes) to wire. "@" is not treated here.
  * A relative text (no final dot) gets origin appended; origin NULL makes a relative name an error.
  * Returns the wire length, 0 on error with *why set to a static English sentence. */
-size_t name_from_text(uint8_t out[static NAME_MAX_BYTES], const char *text, size_t text_bytes,
-		      const uint8_t *origin, const char **why);
+size_t name_from_text(uint8_t out[static NAME_MAX_BYTES], const char *text, size_t text_bytes, const uint8_t *origin,
+		      const char **why);
 /* Presentation form with a final dot and a NUL; returns its length without the NUL. "." for the root.
  * Octets outside 33..126 become \DDD; . ; \ " ( ) @ $ are escaped by a backslash. */
 size_t name_to_text(char out[static NAME_TEXT_MAX_BYTES], const uint8_t *name);
@@ -67,5 +65,5 @@ struct name_compressor {
 void name_compressor_init(struct name_compressor *c);
 /* Writes name at msg + *pos within max_bytes of msg, using pointers to earlier suffixes (case ignored)
  * where `compress`, and remembering its suffixes below offset 0x4000. False, and *pos unmoved, if it does not fit. */
-MUST_USE bool name_to_message(struct name_compressor *c, uint8_t *msg, size_t max_bytes, size_t *pos,
-			      const uint8_t *name, bool compress);
+MUST_USE bool name_to_message(struct name_compressor *c, uint8_t *msg, size_t max_bytes, size_t *pos, const uint8_t *name,
+			      bool compress);

@@ -32,4 +32,7 @@ ALWAYS_INLINE uint8_t name_octet_lower(uint8_t octet) { return (uint8_t)(octet +
 
 /* name_hash of a lower-cased wire name; reads exactly n bytes. XXH3 has a way of its own for each range of lengths: the ones that long names take
  * stay out of line, so that the callers stay small. */
-HOT ALWAYS_INLINE uint64_t name_hash_inline(const uint8_t *lower, size_t n) { return likely(n <= 128) ? XXH3_64bits(lower, n) : name_hash(lower, n); }
+HOT ALWAYS_INLINE uint64_t name_hash_inline(const uint8_t *lower, size_t n)
+{
+	return likely(n <= 128) ? XXH3_64bits(lower, n) : name_hash(lower, n);
+}

@@ -110,11 +110,12 @@ static enum err generic_from_text(struct rdata_scan *s, uint16_t type)
 }
 
 enum err rdata_from_text(uint16_t type, const struct rdata_token *token, unsigned count, const uint8_t *origin, uint8_t *out,
-                         size_t out_max, size_t *out_bytes, struct rdata_error *error)
+			 size_t out_max, size_t *out_bytes, struct rdata_error *error)
 {
 	const struct rr_type_info *info = rr_type_info(type);
-	struct rdata_scan s = { .token = token, .count = count, .origin = origin, .out = out, .max = MIN(out_max, RDATA_MAX_BYTES),
-		                .error = error };
+	struct rdata_scan s = {
+		.token = token, .count = count, .origin = origin, .out = out, .max = MIN(out_max, RDATA_MAX_BYTES), .error = error
+	};
 	enum err err = ERR_OK;
 
 	if (count > 0 && unlikely(is_generic(&token[0]))) {
@@ -154,7 +155,8 @@ enum err rdata_check(uint16_t type, const uint8_t *wire, size_t wire_bytes)
 }
 
 /* One field of a message: names of old types may be compressed. Returns the octets written, RDATA_MALFORMED on errors. */
-static size_t field_from_message(uint8_t kind, uint8_t flags, const uint8_t *msg, size_t end, size_t *pos, uint8_t *out, size_t max)
+static size_t field_from_message(uint8_t kind, uint8_t flags, const uint8_t *msg, size_t end, size_t *pos, uint8_t *out,
+				 size_t max)
 {
 	uint8_t name[NAME_MAX_BYTES];
 	const uint8_t *from = msg + *pos;
@@ -178,7 +180,7 @@ static size_t field_from_message(uint8_t kind, uint8_t flags, const uint8_t *msg
 }
 
 enum err rdata_from_message(uint16_t type, const uint8_t *msg, size_t msg_bytes, size_t pos, size_t rdata_bytes, uint8_t *out,
-                            size_t out_max, size_t *out_bytes)
+			    size_t out_max, size_t *out_bytes)
 {
 	const struct rr_type_info *info = rr_type_info(type);
 	size_t n = 0, end;
@@ -192,7 +194,8 @@ enum err rdata_from_message(uint16_t type, const uint8_t *msg, size_t msg_bytes,
 
 		if (pos == end && (flags & RDF_F_OPTIONAL))
 			break;
-		bytes = field_from_message(info->field[i].kind, flags, msg, end, &pos, out + n, MIN(out_max, RDATA_MAX_BYTES) - n);
+		bytes = field_from_message(info->field[i].kind, flags, msg, end, &pos, out + n,
+					   MIN(out_max, RDATA_MAX_BYTES) - n);
 		if (bytes == RDATA_MALFORMED)
 			return ERR_MALFORMED;
 		n += bytes;

@@ -16,8 +16,8 @@ struct rdata_token {
 	bool quoted;
 };
 struct rdata_error {
-	unsigned token;              /* index of the offending token; == count when something is missing */
-	char expected[160];          /* an English sentence: what was expected and what stands there */
+	unsigned token;	    /* index of the offending token; == count when something is missing */
+	char expected[160]; /* an English sentence: what was expected and what stands there */
 };
 
 /* Text to wire. Accepts the RFC 3597 form ("\# length hex") for every type, and checks it against the
@@ -41,8 +41,14 @@ int rdata_compare(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_b
 
 /* Walks the embedded names of checked wire data. Start with *pos = 0; each call finds the next name:
  * true and its offset, length and RDF_F_ flags, or false at the end. */
-struct rdata_name { uint16_t offset, bytes; uint8_t flags; };
-struct rdata_walk { uint16_t pos_, inside_; uint8_t field_; };
+struct rdata_name {
+	uint16_t offset, bytes;
+	uint8_t flags;
+};
+struct rdata_walk {
+	uint16_t pos_, inside_;
+	uint8_t field_;
+};
 bool rdata_next_name(uint16_t type, const uint8_t *wire, size_t wire_bytes, struct rdata_walk *walk, struct rdata_name *out);
 
 /* NSEC/NSEC3/CSYNC bitmap: whether `type` is set. */

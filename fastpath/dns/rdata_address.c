@@ -110,16 +110,21 @@ static bool apl_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, 
 
 /* WKS (RFC 1035 section 3.4.2): a protocol and one bit per port. The names are those of RFC 1010 and of everyday use. */
 #define WKS_MAX_OCTETS 8192
-struct known { const char *name; uint16_t number; };
+struct known {
+	const char *name;
+	uint16_t number;
+};
 static const struct known protocols[] = { { "ICMP", 1 }, { "IGMP", 2 }, { "GGP", 3 }, { "TCP", 6 }, { "EGP", 8 }, { "UDP", 17 } };
 static const struct known services[] = {
-	{ "ECHO", 7 },	   { "DISCARD", 9 },	{ "SYSTAT", 11 },  { "DAYTIME", 13 }, { "NETSTAT", 15 },     { "QOTD", 17 },
-	{ "CHARGEN", 19 }, { "FTP-DATA", 20 },	{ "FTP", 21 },	   { "SSH", 22 },     { "TELNET", 23 },	     { "SMTP", 25 },
-	{ "TIME", 37 },	   { "NAMESERVER", 42 }, { "NICNAME", 43 }, { "WHOIS", 43 },   { "DOMAIN", 53 },	     { "BOOTPS", 67 },
-	{ "BOOTPC", 68 },  { "TFTP", 69 },	{ "GOPHER", 70 },  { "FINGER", 79 },  { "HTTP", 80 },	     { "WWW", 80 },
-	{ "KERBEROS", 88 }, { "POP2", 109 },	{ "POP3", 110 },   { "SUNRPC", 111 }, { "AUTH", 113 },	     { "SFTP", 115 },
-	{ "NNTP", 119 },   { "NTP", 123 },	{ "IMAP2", 143 },  { "IMAP", 143 },   { "SNMP", 161 },	     { "SNMP-TRAP", 162 },
-	{ "BGP", 179 },	   { "IRC", 194 },	{ "LDAP", 389 },   { "HTTPS", 443 },  { "SUBMISSION", 587 }, { "IMAPS", 993 },
+	{ "ECHO", 7 },	       { "DISCARD", 9 },  { "SYSTAT", 11 },   { "DAYTIME", 13 },    { "NETSTAT", 15 },
+	{ "QOTD", 17 },	       { "CHARGEN", 19 }, { "FTP-DATA", 20 }, { "FTP", 21 },	    { "SSH", 22 },
+	{ "TELNET", 23 },      { "SMTP", 25 },	  { "TIME", 37 },     { "NAMESERVER", 42 }, { "NICNAME", 43 },
+	{ "WHOIS", 43 },       { "DOMAIN", 53 },  { "BOOTPS", 67 },   { "BOOTPC", 68 },	    { "TFTP", 69 },
+	{ "GOPHER", 70 },      { "FINGER", 79 },  { "HTTP", 80 },     { "WWW", 80 },	    { "KERBEROS", 88 },
+	{ "POP2", 109 },       { "POP3", 110 },	  { "SUNRPC", 111 },  { "AUTH", 113 },	    { "SFTP", 115 },
+	{ "NNTP", 119 },       { "NTP", 123 },	  { "IMAP2", 143 },   { "IMAP", 143 },	    { "SNMP", 161 },
+	{ "SNMP-TRAP", 162 },  { "BGP", 179 },	  { "IRC", 194 },     { "LDAP", 389 },	    { "HTTPS", 443 },
+	{ "SUBMISSION", 587 }, { "IMAPS", 993 },
 };
 
 static bool known_from_text(const struct known *list, size_t count, const struct rdata_token *word, uint32_t max, uint32_t *out)
@@ -224,7 +229,8 @@ static void endpoint_print(struct rdata_print *p, enum endpoint_type type, const
 		rdata_print_char(p, '.');
 }
 
-static bool endpoint_next_name(enum endpoint_type type, size_t front, size_t bytes, size_t *pos, size_t *name_at, size_t *name_bytes)
+static bool endpoint_next_name(enum endpoint_type type, size_t front, size_t bytes, size_t *pos, size_t *name_at,
+			       size_t *name_bytes)
 {
 	if (type != ENDPOINT_NAME || *pos != 0)
 		return false;
@@ -299,7 +305,8 @@ static enum err amtrelay_parse(struct rdata_scan *s, uint8_t flags)
 	if (err == ERR_OK)
 		err = rdata_scan_number(s, ENDPOINT_TYPES - 1, "a relay type from 0 to 3", &type);
 	if (err == ERR_OK) {
-		uint8_t front[AMTRELAY_FRONT_BYTES] = { (uint8_t)precedence, (uint8_t)(discovery ? AMTRELAY_DISCOVERY | type : type) };
+		uint8_t front[AMTRELAY_FRONT_BYTES] = { (uint8_t)precedence,
+							(uint8_t)(discovery ? AMTRELAY_DISCOVERY | type : type) };
 
 		err = rdata_append(s, front, sizeof front);
 	}

@@ -71,7 +71,10 @@ enum err rdata_scan_hex(struct rdata_scan *s, bool to_end, size_t *octets)
 }
 
 /* Bits that were read and not yet written, and what the padding looked like. */
-struct base64_state { uint32_t bits; unsigned digits, paddings; };
+struct base64_state {
+	uint32_t bits;
+	unsigned digits, paddings;
+};
 
 static enum err base64_word(struct rdata_scan *s, const struct rdata_token *word, struct base64_state *state)
 {
@@ -115,7 +118,8 @@ enum err rdata_scan_base64(struct rdata_scan *s, bool to_end, size_t *octets)
 
 		if (state.digits + state.paddings != 4 || (state.bits & ((1u << spare) - 1)) != 0) {
 			s->at--;
-			return rdata_expected(s, ERR_SYNTAX, "base64 that ends in a whole group of four, padded by zero bits and =");
+			return rdata_expected(s, ERR_SYNTAX,
+					      "base64 that ends in a whole group of four, padded by zero bits and =");
 		}
 		if (s->max - s->n < whole)
 			return rdata_no_space(s);
@@ -142,9 +146,10 @@ void rdata_print_base64(struct rdata_print *p, const uint8_t *octets, size_t n)
 
 	for (size_t i = 0; i < n; i += 3) {
 		size_t have = MIN(n - i, 3u);
-		uint32_t bits = (uint32_t)octets[i] << 16 | (have > 1 ? (uint32_t)octets[i + 1] << 8 : 0) | (have > 2 ? octets[i + 2] : 0);
+		uint32_t bits = (uint32_t)octets[i] << 16 | (have > 1 ? (uint32_t)octets[i + 1] << 8 : 0) |
+				(have > 2 ? octets[i + 2] : 0);
 		char four[4] = { digits[bits >> 18], digits[bits >> 12 & 63], have > 1 ? digits[bits >> 6 & 63] : '=',
-			         have > 2 ? digits[bits & 63] : '=' };
+				 have > 2 ? digits[bits & 63] : '=' };
 
 		rdata_print_text(p, four, 4);
 	}
@@ -207,11 +212,18 @@ static bool base64_print(struct rdata_print *p, const uint8_t *wire, size_t byte
 }
 
 /* Octets that a digest of a type has, for the types whose RFC says it; others have at least `least`. */
-struct digest_size { uint8_t type, octets; };
-struct digest_sizes { size_t least, count; struct digest_size size[4]; };
-static const struct digest_sizes ds_sizes = { 1, 4, { { 1, 20 }, { 2, 32 }, { 3, 32 }, { 4, 48 } } };  /* RFC 4034, 4509, 5933, 6605 */
-static const struct digest_sizes sshfp_sizes = { 1, 2, { { 1, 20 }, { 2, 32 } } };                      /* RFC 4255, 6594 */
-static const struct digest_sizes zonemd_sizes = { 12, 2, { { 1, 48 }, { 2, 64 } } };                    /* RFC 8976 */
+struct digest_size {
+	uint8_t type, octets;
+};
+struct digest_sizes {
+	size_t least, count;
+	struct digest_size size[4];
+};
+static const struct digest_sizes ds_sizes = { 1,
+					      4,
+					      { { 1, 20 }, { 2, 32 }, { 3, 32 }, { 4, 48 } } }; /* RFC 4034, 4509, 5933, 6605 */
+static const struct digest_sizes sshfp_sizes = { 1, 2, { { 1, 20 }, { 2, 32 } } };		/* RFC 4255, 6594 */
+static const struct digest_sizes zonemd_sizes = { 12, 2, { { 1, 48 }, { 2, 64 } } };		/* RFC 8976 */
 
 static bool digest_fits(const struct digest_sizes *sizes, uint8_t type, size_t octets)
 {

@@ -57,7 +57,10 @@ COLD enum err rdata_expected(struct rdata_scan *s, enum err err, const char *wha
 COLD enum err rdata_no_space(struct rdata_scan *s);
 
 /* The next word, not taken yet; NULL at the end. */
-ALWAYS_INLINE const struct rdata_token *rdata_word(const struct rdata_scan *s) { return s->at < s->count ? &s->token[s->at] : NULL; }
+ALWAYS_INLINE const struct rdata_token *rdata_word(const struct rdata_scan *s)
+{
+	return s->at < s->count ? &s->token[s->at] : NULL;
+}
 /* Room for n more octets: NULL if there is none. Appending is complete when s->n was raised. */
 ALWAYS_INLINE uint8_t *rdata_room(const struct rdata_scan *s, size_t n) { return n <= s->max - s->n ? s->out + s->n : NULL; }
 

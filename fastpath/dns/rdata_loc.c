@@ -4,11 +4,11 @@
 #include "dns/rdata_field.h"
 
 #define LOC_BYTES 16
-#define EQUATOR 0x80000000u       /* also the prime meridian; thousandths of a second of arc around it */
+#define EQUATOR 0x80000000u /* also the prime meridian; thousandths of a second of arc around it */
 #define MS_PER_DEGREE 3600000u
 #define ALTITUDE_ZERO_CM 10000000 /* 100 km below the spheroid */
 #define LOC_SIZE_MAX_CM 9000000000u
-#define SIZE_DEFAULT 0x12         /* 1 m; the precisions: 10 km and 10 m */
+#define SIZE_DEFAULT 0x12 /* 1 m; the precisions: 10 km and 10 m */
 #define HORIZONTAL_DEFAULT 0x16
 #define VERTICAL_DEFAULT 0x13
 
@@ -44,7 +44,8 @@ static bool direction(struct rdata_scan *s, char positive, char negative, bool *
 {
 	const struct rdata_token *word = rdata_word(s);
 
-	if (word == NULL || word->bytes != 1 || (number_upper(word->text[0]) != positive && number_upper(word->text[0]) != negative))
+	if (word == NULL || word->bytes != 1 ||
+	    (number_upper(word->text[0]) != positive && number_upper(word->text[0]) != negative))
 		return false;
 	*is_negative = number_upper(word->text[0]) == negative;
 	s->at++;

@@ -3,20 +3,39 @@
 #include "dns/number_inline.h"
 #include "dns/rdata_field.h"
 
-struct mnemonic { const char *text; uint16_t value; };
+struct mnemonic {
+	const char *text;
+	uint16_t value;
+};
 
 /* RFC 4034 appendix A.1 and IANA's registry; the first text of a value is printed. */
 static const struct mnemonic algorithms[] = {
-	{ "RSAMD5", 1 },           { "DH", 2 },              { "DSA", 3 },           { "RSASHA1", 5 },
-	{ "NSEC3DSA", 6 },         { "DSA-NSEC3-SHA1", 6 },  { "NSEC3RSASHA1", 7 },  { "RSASHA1-NSEC3-SHA1", 7 },
-	{ "RSASHA256", 8 },        { "RSASHA512", 10 },      { "ECCGOST", 12 },      { "ECC-GOST", 12 },
-	{ "ECDSAP256SHA256", 13 }, { "ECDSA256", 13 },       { "ECDSAP384SHA384", 14 }, { "ECDSA384", 14 },
-	{ "ED25519", 15 },         { "ED448", 16 },          { "INDIRECT", 252 },    { "PRIVATEDNS", 253 },
+	{ "RSAMD5", 1 },
+	{ "DH", 2 },
+	{ "DSA", 3 },
+	{ "RSASHA1", 5 },
+	{ "NSEC3DSA", 6 },
+	{ "DSA-NSEC3-SHA1", 6 },
+	{ "NSEC3RSASHA1", 7 },
+	{ "RSASHA1-NSEC3-SHA1", 7 },
+	{ "RSASHA256", 8 },
+	{ "RSASHA512", 10 },
+	{ "ECCGOST", 12 },
+	{ "ECC-GOST", 12 },
+	{ "ECDSAP256SHA256", 13 },
+	{ "ECDSA256", 13 },
+	{ "ECDSAP384SHA384", 14 },
+	{ "ECDSA384", 14 },
+	{ "ED25519", 15 },
+	{ "ED448", 16 },
+	{ "INDIRECT", 252 },
+	{ "PRIVATEDNS", 253 },
 	{ "PRIVATEOID", 254 },
 };
-static const struct mnemonic cert_types[] = { /* RFC 4398 section 2.1 */
-	{ "PKIX", 1 },   { "SPKI", 2 },    { "PGP", 3 },   { "IPKIX", 4 }, { "ISPKI", 5 }, { "IPGP", 6 },
-	{ "ACPKIX", 7 }, { "IACPKIX", 8 }, { "URI", 253 }, { "OID", 254 },
+static const struct mnemonic cert_types[] = {
+	/* RFC 4398 section 2.1 */
+	{ "PKIX", 1 }, { "SPKI", 2 },	{ "PGP", 3 },	  { "IPKIX", 4 }, { "ISPKI", 5 },
+	{ "IPGP", 6 }, { "ACPKIX", 7 }, { "IACPKIX", 8 }, { "URI", 253 }, { "OID", 254 },
 };
 static const struct mnemonic dsync_schemes[] = { { "NOTIFY", 1 } }; /* RFC 9859 section 2.2 */
 
@@ -245,9 +264,8 @@ static enum err time_parse(struct rdata_scan *s, uint8_t flags)
 	(void)flags;
 	for (uint32_t i = 0; digits && i < word->bytes; i++)
 		digits = number_is_digit(word->text[i]);
-	if (!digits ||
-	    !(word->bytes == 14 ? time_from_text(word->text, &value)
-	                        : word->bytes <= 10 && number_from_text(word->text, word->bytes, UINT32_MAX, &value)))
+	if (!digits || !(word->bytes == 14 ? time_from_text(word->text, &value)
+					   : word->bytes <= 10 && number_from_text(word->text, word->bytes, UINT32_MAX, &value)))
 		return rdata_expected(s, digits ? ERR_RANGE : ERR_SYNTAX, "a time YYYYMMDDHHMMSS, or seconds since 1970");
 	s->at++;
 	return append_u32(s, value);
@@ -365,7 +383,10 @@ static bool dsync_scheme_print(struct rdata_print *p, const uint8_t *wire, size_
 
 #define RCODES_NAMED 24 /* rcode_text knows them below this */
 
-static bool rcode_is_named(unsigned rcode) { return rcode < RCODES_NAMED && strcmp(rcode_text(rcode), rcode_text(UINT16_MAX)) != 0; }
+static bool rcode_is_named(unsigned rcode)
+{
+	return rcode < RCODES_NAMED && strcmp(rcode_text(rcode), rcode_text(UINT16_MAX)) != 0;
+}
 
 static enum err rcode_parse(struct rdata_scan *s, uint8_t flags)
 {

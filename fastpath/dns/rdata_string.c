@@ -434,7 +434,8 @@ static size_t checked_measure(bool (*valid)(const uint8_t *octets, size_t n), co
 static bool is_tag(const uint8_t *octets, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!number_is_digit((char)octets[i]) && !(number_upper((char)octets[i]) >= 'A' && number_upper((char)octets[i]) <= 'Z'))
+		if (!number_is_digit((char)octets[i]) &&
+		    !(number_upper((char)octets[i]) >= 'A' && number_upper((char)octets[i]) <= 'Z'))
 			return false;
 	return n > 0;
 }

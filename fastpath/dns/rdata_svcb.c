@@ -12,7 +12,10 @@ enum svc_key { SVC_MANDATORY, SVC_ALPN, SVC_NO_DEFAULT_ALPN, SVC_PORT, SVC_IPV4H
 #define ALPN_MAX_BYTES 255
 
 /* A parameter's value in text: the octets between the quotes, if there are any. */
-struct value { const char *text; size_t bytes, at; };
+struct value {
+	const char *text;
+	size_t bytes, at;
+};
 
 /* What a key's value looks like. */
 struct svc_kind {
@@ -154,8 +157,8 @@ static enum err alpn_parse(struct rdata_scan *s, struct value *v)
 			err = rdata_append_u8(s, 0);
 			continue;
 		}
-		if (octet == '\\' &&
-		    (v->at == v->bytes || escape_next(v->text, v->bytes, &v->at, &octet) != NULL || (octet != ',' && octet != '\\')))
+		if (octet == '\\' && (v->at == v->bytes || escape_next(v->text, v->bytes, &v->at, &octet) != NULL ||
+				      (octet != ',' && octet != '\\')))
 			return rdata_expected(s, ERR_SYNTAX, "an alpn list in which only \\\\, and \\\\\\\\ are escaped");
 		if (s->out[length_at] == ALPN_MAX_BYTES)
 			return rdata_expected(s, ERR_RANGE, "protocols of at most 255 octets in alpn");
@@ -355,7 +358,8 @@ static bool key_from_text(const char *text, size_t n, uint16_t *key, bool *by_nu
 			return true;
 		}
 	}
-	if (n < 4 || memcmp(text, "key", 3) != 0 || (text[3] == '0' && n > 4) || !number_from_text(text + 3, n - 3, UINT16_MAX, &number))
+	if (n < 4 || memcmp(text, "key", 3) != 0 || (text[3] == '0' && n > 4) ||
+	    !number_from_text(text + 3, n - 3, UINT16_MAX, &number))
 		return false;
 	*key = (uint16_t)number;
 	*by_number = true;
@@ -506,7 +510,8 @@ static bool svcparams_print(struct rdata_print *p, const uint8_t *wire, size_t b
 		print_key(p, key);
 		if (n > 0) {
 			rdata_print_char(p, '=');
-			(kind != NULL && kind->print != NULL ? kind->print : rdata_print_quoted)(p, wire + pos + PARAM_FRONT_BYTES, n);
+			(kind != NULL && kind->print != NULL ? kind->print
+							     : rdata_print_quoted)(p, wire + pos + PARAM_FRONT_BYTES, n);
 		}
 		pos += PARAM_FRONT_BYTES + n;
 	}

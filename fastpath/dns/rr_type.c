@@ -9,6 +9,7 @@
 #define F_IN RR_TYPE_F_CLASS_IN
 #define F_PARENT RR_TYPE_F_AT_PARENT
 
+/* clang-format off */
 #define U8 { RDF_U8, 0 }
 #define U16 { RDF_U16, 0 }
 #define U32 { RDF_U32, 0 }
@@ -138,21 +139,29 @@
 
 #define INFO(number, mnemonic, flags, ...) { number, mnemonic, flags, { __VA_ARGS__ } },
 #define INFO_AT(number, mnemonic, flags, ...) [number] = INFO(number, mnemonic, flags, __VA_ARGS__)
+/* clang-format on */
+
 static const struct rr_type_info low[] = { LOW_TYPES(INFO_AT) };
 static const struct rr_type_info high[] = { HIGH_TYPES(INFO) };
 /* RFC 6895 section 3.1: 0 and 128 to 255 are no data types. */
 static const struct rr_type_info unknown = { 0, NULL, 0, { UNKNOWN } }, unknown_meta = { 0, NULL, F_META, { UNKNOWN } };
 
 /* Mnemonics side by side for the search, which every record of a master file takes. */
-struct key { char text[14]; uint16_t type; };
+struct key {
+	char text[14];
+	uint16_t type;
+};
 #define KEY_OF(number, mnemonic, flags, ...) { mnemonic, number },
 static const struct key keys[] = { LOW_TYPES(KEY_OF) HIGH_TYPES(KEY_OF) };
 static_assert(sizeof(struct key) == 16, "compared as two words");
 
-struct mnemonic { const char *text; uint16_t value; };
+struct mnemonic {
+	const char *text;
+	uint16_t value;
+};
 static const struct mnemonic classes[] = {
-	{ "IN", RR_CLASS_IN }, { "CH", RR_CLASS_CH },       { "HS", RR_CLASS_HS },
-	{ "NONE", RR_CLASS_NONE }, { "ANY", RR_CLASS_ANY }, { "CHAOS", RR_CLASS_CH }, { "HESIOD", RR_CLASS_HS },
+	{ "IN", RR_CLASS_IN },	 { "CH", RR_CLASS_CH },	   { "HS", RR_CLASS_HS },     { "NONE", RR_CLASS_NONE },
+	{ "ANY", RR_CLASS_ANY }, { "CHAOS", RR_CLASS_CH }, { "HESIOD", RR_CLASS_HS },
 };
 
 static const char *const rcodes[] = {
@@ -224,7 +233,8 @@ bool rr_type_from_text(const char *text, size_t text_bytes, uint16_t *type)
 	memcpy(&head, wanted, sizeof head);
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		memcpy(&key_head, keys[i].text, sizeof key_head);
-		if (head == key_head && memcmp(wanted + sizeof head, keys[i].text + sizeof head, sizeof wanted - sizeof head) == 0) {
+		if (head == key_head &&
+		    memcmp(wanted + sizeof head, keys[i].text + sizeof head, sizeof wanted - sizeof head) == 0) {
 			*type = keys[i].type;
 			return true;
 		}

@@ -4,6 +4,7 @@
 #pragma once
 #include "base/base.h"
 
+/* clang-format off */
 enum rr_class { RR_CLASS_IN = 1, RR_CLASS_CH = 3, RR_CLASS_HS = 4, RR_CLASS_NONE = 254, RR_CLASS_ANY = 255 };
 
 /* IANA numbers; the complete list is in rr_type.c's table. These are named for code that treats them apart. */
@@ -72,6 +73,8 @@ enum {
 	RR_TYPE_F_AT_PARENT = 16,    /* authoritative at the parent side of a cut: DS (and NSEC, RRSIG by rule) */
 };
 
+/* clang-format on */
+
 /* Never NULL: types without a descriptor get the RFC 3597 one (mnemonic NULL, one RDF_UNKNOWN field). */
 const struct rr_type_info *rr_type_info(uint16_t type);
 /* Mnemonic (any case) or TYPEnnn. False if unknown. QTYPE-only mnemonics (ANY, AXFR ...) are known too. */
@@ -81,10 +84,12 @@ size_t rr_type_to_text(char out[static 16], uint16_t type);
 bool rr_class_from_text(const char *text, size_t text_bytes, uint16_t *class_);
 size_t rr_class_to_text(char out[static 16], uint16_t class_);
 
+/* clang-format off */
 enum dns_rcode {
 	RCODE_NOERROR = 0, RCODE_FORMERR = 1, RCODE_SERVFAIL = 2, RCODE_NXDOMAIN = 3, RCODE_NOTIMP = 4, RCODE_REFUSED = 5,
 	RCODE_YXDOMAIN = 6, RCODE_YXRRSET = 7, RCODE_NXRRSET = 8, RCODE_NOTAUTH = 9, RCODE_NOTZONE = 10,
 	RCODE_BADVERS = 16, RCODE_BADCOOKIE = 23,
 };
 enum dns_opcode { OPCODE_QUERY = 0, OPCODE_IQUERY = 1, OPCODE_STATUS = 2, OPCODE_NOTIFY = 4, OPCODE_UPDATE = 5, OPCODE_DSO = 6 };
-const char *rcode_text(unsigned rcode);   /* never NULL */
+/* clang-format on */
+const char *rcode_text(unsigned rcode); /* never NULL */

@@ -39,7 +39,9 @@ int main(int argc, char **argv)
 	uint8_t origin[NAME_MAX_BYTES];
 	const char *why;
 	struct master_callbacks callbacks = { .record = on_record, .error = on_error };
-	struct master_options options = { .origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true };
+	struct master_options options = {
+		.origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true
+	};
 	struct master_file file = { "stdin", input, 0 };
 
 	if (argc != 2 || name_from_text(origin, argv[1], strlen(argv[1]), NULL, &why) == 0)

@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	ASSERT(rdata_check(type, wire, n) == ERR_OK);
 	ASSERT(rdata_to_text(type, wire, n, printed, sizeof printed, &text_bytes) == ERR_OK);
-	ASSERT(rdata_from_text(type, words, rdata_words(printed, words, ARRAY_LEN(words)), NULL, back, sizeof back, &bytes, &error) == ERR_OK);
+	ASSERT(rdata_from_text(type, words, rdata_words(printed, words, ARRAY_LEN(words)), NULL, back, sizeof back, &bytes,
+			       &error) == ERR_OK);
 	ASSERT(bytes == n && memcmp(wire, back, n) == 0);
 	return 0;
 }

@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ASSERT(rdata_check(type, out, bytes) == ERR_OK);
 	if (rdata_check(type, data, size) != ERR_OK)
 		return 0;
-	ASSERT(rdata_from_text(type, words, rdata_words(text, words, MAX_WORDS), NULL, out, sizeof out, &bytes, &error) == ERR_OK);
+	ASSERT(rdata_from_text(type, words, rdata_words(text, words, MAX_WORDS), NULL, out, sizeof out, &bytes, &error) ==
+	       ERR_OK);
 	ASSERT(bytes == size && memcmp(out, data, size) == 0);
 	while (rdata_next_name(type, data, size, &walk, &name))
 		ASSERT(name_wire_bytes(data + name.offset, size - name.offset) == name.bytes);

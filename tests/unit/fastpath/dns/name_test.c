@@ -38,7 +38,7 @@ static size_t random_name(uint8_t out[static NAME_MAX_BYTES])
 			break;
 		out[pos++] = (uint8_t)label;
 		for (unsigned i = 0; i < label; i++)
-			out[pos++] = pick(2) ? (uint8_t)"abAB"[pick(4)] : (uint8_t)pick(256);
+			out[pos++] = pick(2) ? (uint8_t) "abAB"[pick(4)] : (uint8_t)pick(256);
 	}
 	out[pos++] = 0;
 	return pos;
@@ -194,9 +194,10 @@ Test(name, lower_and_hash)
 
 Test(name, canonical_order_of_rfc_4034_section_6_1)
 {
-	static const char *const sorted[] = { ".", "example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.",
-					      "zABC.a.EXAMPLE.", "z.example.", "\\001.z.example.", "*.z.example.",
-					      "\\200.z.example.", "example2." };
+	static const char *const sorted[] = {
+		".",	      "example.",	  "a.example.",	  "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.",
+		"z.example.", "\\001.z.example.", "*.z.example.", "\\200.z.example.",	 "example2."
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(sorted); i++) {
 		for (size_t j = 0; j < ARRAY_LEN(sorted); j++) {
@@ -214,9 +215,13 @@ Test(name, canonical_order_of_rfc_4034_section_6_1)
 
 Test(name, relations)
 {
-	static const struct { const char *name, *parent; bool below; unsigned common; } cases[] = {
-		{ "a.b.", "b.", true, 1 },    { "A.B.", "a.b.", true, 2 },  { "b.", "a.b.", false, 1 },
-		{ "xb.", "b.", false, 0 },    { "a.b.", ".", true, 0 },     { ".", ".", true, 0 },
+	static const struct {
+		const char *name, *parent;
+		bool below;
+		unsigned common;
+	} cases[] = {
+		{ "a.b.", "b.", true, 1 },    { "A.B.", "a.b.", true, 2 },	{ "b.", "a.b.", false, 1 },
+		{ "xb.", "b.", false, 0 },    { "a.b.", ".", true, 0 },		{ ".", ".", true, 0 },
 		{ "a\\.b.", "b.", false, 0 }, { "c.a.b.", "d.a.b.", false, 2 },
 	};
 
@@ -287,7 +292,8 @@ Test(name, from_message_pointers)
 		uint8_t out[NAME_MAX_BYTES];
 		size_t pos = cases[i].pos;
 
-		cr_assert_eq(name_from_message(out, cases[i].msg, cases[i].msg_bytes, &pos), cases[i].name_bytes, "%s", cases[i].why);
+		cr_assert_eq(name_from_message(out, cases[i].msg, cases[i].msg_bytes, &pos), cases[i].name_bytes, "%s",
+			     cases[i].why);
 		cr_assert_eq(pos, cases[i].name_bytes ? cases[i].end : cases[i].pos, "%s", cases[i].why);
 	}
 }
@@ -321,7 +327,8 @@ Test(name, compression_is_undone_by_reading)
 
 		name_compressor_init(&c);
 		for (int i = 0; i < 40; i++) {
-			bytes[i] = i > 0 && pick(3) ? name_concat(names[i], (const uint8_t *)"\1x\1Y", 2 * pick(3), names[pick((uint32_t)i)])
+			bytes[i] = i > 0 && pick(3) ? name_concat(names[i], (const uint8_t *)"\1x\1Y", 2 * pick(3),
+								  names[pick((uint32_t)i)])
 						    : random_name(names[i]);
 			if (bytes[i] == 0)
 				bytes[i] = random_name(names[i]);

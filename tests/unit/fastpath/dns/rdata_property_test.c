@@ -38,7 +38,7 @@ static void start(void)
 static size_t octets(uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		out[i] = pick(4) ? (uint8_t)pick(256) : (uint8_t)"\0 \"\\;,=."[pick(8)];
+		out[i] = pick(4) ? (uint8_t)pick(256) : (uint8_t) "\0 \"\\;,=."[pick(8)];
 	return n;
 }
 
@@ -155,7 +155,10 @@ static size_t svc_value(uint16_t key, uint8_t *out)
 			n += address(out + n, 16);
 		return n;
 	case 7: memcpy(out, "/a{?dns}", 8); return 8;
-	case 9: store_be16(out, (uint16_t)pick(1000)); store_be16(out + 2, (uint16_t)(1000 + pick(1000))); return 4;
+	case 9:
+		store_be16(out, (uint16_t)pick(1000));
+		store_be16(out + 2, (uint16_t)(1000 + pick(1000)));
+		return 4;
 	default: return some(out, 0, 30);
 	}
 }
@@ -250,13 +253,11 @@ static size_t special(uint8_t kind, uint8_t flags, uint8_t *out)
 	case RDF_ATMA:
 		out[0] = (uint8_t)pick(3);
 		return 1 + (out[0] == 1 ? from_alphabet(out + 1, 1 + pick(15), "0123456789") : some(out + 1, 1, 20));
-	case RDF_X25:
-		out[0] = (uint8_t)(4 + pick(12));
-		return 1 + from_alphabet(out + 1, out[0], "0123456789");
+	case RDF_X25: out[0] = (uint8_t)(4 + pick(12)); return 1 + from_alphabet(out + 1, out[0], "0123456789");
 	case RDF_GPOS:
 		out[0] = (uint8_t)(2 + pick(6));
 		from_alphabet(out + 1, out[0], "0123456789");
-		out[1] = (uint8_t)"-+.1"[pick(4)];
+		out[1] = (uint8_t) "-+.1"[pick(4)];
 		return 1u + out[0];
 	case RDF_APL: return apl(out);
 	case RDF_LOC: return loc(out);
@@ -308,9 +309,7 @@ static size_t field(uint8_t kind, uint8_t flags, uint8_t *out)
 			n += string(out + n);
 		return n;
 	case RDF_STRING_LONG: return some(out, 0, 600);
-	case RDF_TAG:
-		out[0] = (uint8_t)(1 + pick(15));
-		return 1 + from_alphabet(out + 1, out[0], "issueWILD09");
+	case RDF_TAG: out[0] = (uint8_t)(1 + pick(15)); return 1 + from_alphabet(out + 1, out[0], "issueWILD09");
 	case RDF_HEX:
 	case RDF_BASE64: return some(out, flags & RDF_F_OPTIONAL ? 0 : 1, 70);
 	case RDF_NSAP: return some(out, 1, 20);
@@ -345,7 +344,8 @@ static void from_text_equals(uint16_t type, const char *from, const uint8_t *wir
 	static uint8_t back[MAX_WIRE];
 	struct rdata_error error = { 0 };
 	size_t back_bytes = 0;
-	enum err err = rdata_from_text(type, words, rdata_words(from, words, MAX_WORDS), NULL, back, sizeof back, &back_bytes, &error);
+	enum err err =
+		rdata_from_text(type, words, rdata_words(from, words, MAX_WORDS), NULL, back, sizeof back, &back_bytes, &error);
 
 	cr_assert_eq(err, ERR_OK, "seed %llu, type %u, %s: %s", (unsigned long long)seed, type, from, error.expected);
 	cr_assert(back_bytes == n && memcmp(back, wire, n) == 0, "seed %llu, type %u: %s", (unsigned long long)seed, type, from);
@@ -390,8 +390,8 @@ Test(rdata_property, valid_data_survives_text_and_messages)
 		for (unsigned i = 0; is_generated(type) && i < ROUNDS; i++) {
 			size_t n = record(rr_type_info((uint16_t)type), wire);
 
-			cr_assert_eq(rdata_check((uint16_t)type, wire, n), ERR_OK, "seed %llu, type %u, round %u", (unsigned long long)seed,
-				     type, i);
+			cr_assert_eq(rdata_check((uint16_t)type, wire, n), ERR_OK, "seed %llu, type %u, round %u",
+				     (unsigned long long)seed, type, i);
 			survives((uint16_t)type, wire, n);
 		}
 	}

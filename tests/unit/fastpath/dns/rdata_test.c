@@ -9,8 +9,8 @@
 
 static const uint8_t origin[] = "\1x"; /* x. */
 
-static enum err parse(const char *type_text, const char *text, uint8_t *wire, size_t max, size_t *bytes, struct rdata_error *error,
-		      uint16_t *type)
+static enum err parse(const char *type_text, const char *text, uint8_t *wire, size_t max, size_t *bytes,
+		      struct rdata_error *error, uint16_t *type)
 {
 	struct rdata_token token[MAX_WORDS];
 	unsigned count = rdata_words(text, token, MAX_WORDS);
@@ -26,6 +26,7 @@ static void hex(char *out, const uint8_t *wire, size_t n)
 	out[2 * n] = '\0';
 }
 
+/* clang-format off */
 /* wire NULL: not compared. print NULL: as text. */
 static const struct { const char *type, *text, *wire, *print; } good[] = {
 	{ "A", "1.2.3.255", "010203ff", NULL },
@@ -51,8 +52,10 @@ static const struct { const char *type, *text, *wire, *print; } good[] = {
 	{ "NSAP", "0x47.0005.80.005a00", "47000580005a00", "0x47000580005a00" },
 	{ "ATMA", "+61.200", "01363132" "3030", "+61200" },
 	{ "ATMA", "39.246f", "0039246f", "39246f" },
-	{ "LOC", "42 21 54 N 71 06 18 W -24m 30m", "0033161389172dd070be15f000988d20", "42 21 54.000 N 71 6 18.000 W -24.00m 30m 10000m 10m" },
-	{ "LOC", "90 N 180 W 42849672.95m 90000000m 0.05m 0", NULL, "90 0 0.000 N 180 0 0.000 W 42849672.95m 90000000m 0.05m 0.00m" },
+	{ "LOC", "42 21 54 N 71 06 18 W -24m 30m",
+	  "0033161389172dd070be15f000988d20", "42 21 54.000 N 71 6 18.000 W -24.00m 30m 10000m 10m" },
+	{ "LOC", "90 N 180 W 42849672.95m 90000000m 0.05m 0",
+	  NULL, "90 0 0.000 N 180 0 0.000 W 42849672.95m 90000000m 0.05m 0.00m" },
 	{ "LOC", "\\# 2 01ff", "01ff", "\\# 2 01FF" },
 	{ "WKS", "10.0.0.1 tcp ftp smtp 0", "0a0000010680000440" "", NULL },
 	{ "NXT", "foo A MX", NULL, "foo.x. A MX" },
@@ -104,18 +107,24 @@ static const struct { const char *type, *text, *wire, *print; } good[] = {
 	{ "NULL", "\\# 0", "", NULL },
 	{ "TYPE9999", "\\# 1 0 1", "01", "\\# 1 01" },
 	{ "SVCB", "0 foo", "000003666f6f017800", "0 foo.x." },
-	{ "SVCB", "1 . alpn=h2,h3 port=53 ipv4hint=1.2.3.4,1.2.3.5 ipv6hint=::1,2::2 ech=AAAA dohpath=\"/q{?dns}\" key667=hello key668", NULL,
-	  "1 . alpn=\"h2,h3\" port=53 ipv4hint=1.2.3.4,1.2.3.5 ech=AAAA ipv6hint=::1,2::2 key7=\"/q{?dns}\" key667=\"hello\" key668" },
+	{ "SVCB", "1 . alpn=h2,h3 port=53 ipv4hint=1.2.3.4,1.2.3.5 ipv6hint=::1,2::2 ech=AAAA dohpath=\"/q{?dns}\" key667=hello key668",
+	  NULL,
+	"1 . alpn=\"h2,h3\" port=53 ipv4hint=1.2.3.4,1.2.3.5 ech=AAAA ipv6hint=::1,2::2 key7=\"/q{?dns}\" key667=\"hello\" key668" },
 	{ "SVCB", "1 . port=53 mandatory=port,alpn alpn=h2", "00010000000004000100030001000302683200030002" "0035",
 	  "1 . mandatory=alpn,port alpn=\"h2\" port=53" },
-	{ "SVCB", "16 foo.example.org. alpn=\"f\\\\\\\\oo\\\\,bar,h2\"", "001003666f6f076578616d706c65036f7267000001000c08665c6f6f2c626172026832",
+	{ "SVCB", "16 foo.example.org. alpn=\"f\\\\\\\\oo\\\\,bar,h2\"",
+	  "001003666f6f076578616d706c65036f7267000001000c08665c6f6f2c626172026832",
 	  "16 foo.example.org. alpn=\"f\\\\\\\\oo\\\\,bar,h2\"" },
-	{ "SVCB", "16 foo.example.org. alpn=f\\\\\\092oo\\092,bar,h2", "001003666f6f076578616d706c65036f7267000001000c08665c6f6f2c626172026832",
+	{ "SVCB", "16 foo.example.org. alpn=f\\\\\\092oo\\092,bar,h2",
+	  "001003666f6f076578616d706c65036f7267000001000c08665c6f6f2c626172026832",
 	  "16 foo.example.org. alpn=\"f\\\\\\\\oo\\\\,bar,h2\"" },
-	{ "SVCB", "1 foo.example.com. key667=\"hello\\210qoo\"", "000103666f6f076578616d706c6503636f6d00029b000968656c6c6fd2716f6f", NULL },
+	{ "SVCB", "1 foo.example.com. key667=\"hello\\210qoo\"",
+	  "000103666f6f076578616d706c6503636f6d00029b000968656c6c6fd2716f6f", NULL },
 	{ "HTTPS", "1 . key3=\\000\\053 key1=\\002h2 no-default-alpn", NULL, "1 . alpn=\"h2\" no-default-alpn port=53" },
 	{ "HTTPS", "1 . ech= ohttp tls-supported-groups=29,23", NULL, "1 . ech key8 key9=\"\\000\\029\\000\\023\"" },
 };
+
+/* clang-format on */
 
 Test(rdata, texts_wires_and_prints)
 {
@@ -144,53 +153,74 @@ Test(rdata, texts_wires_and_prints)
 	}
 }
 
+/* clang-format off */
 /* token: index of the offending word. */
 static const struct { const char *type, *text; unsigned token; } bad[] = {
-	{ "A", "", 0 },          { "A", "1.2.3", 0 },       { "A", "1.2.3.256", 0 },     { "A", "01.2.3.4", 0 },  { "A", "1.2.3.4 5", 1 },
-	{ "A", "1.2.3.4.", 0 },  { "A", "1..2.3", 0 },      { "A", "\\# 3 010203", 0 },  { "A", "\\# 4 010203", 1 }, { "A", "\\#", 1 },
+	{ "A", "", 0 }, { "A", "1.2.3", 0 }, { "A", "1.2.3.256", 0 }, { "A", "01.2.3.4", 0 }, { "A", "1.2.3.4 5", 1 },
+	{ "A", "1.2.3.4.", 0 }, { "A", "1..2.3", 0 }, { "A", "\\# 3 010203", 0 }, { "A", "\\# 4 010203", 1 }, { "A", "\\#", 1 },
 	{ "A", "\\# x 00", 1 },  { "A", "\\# 4 0102030", 2 }, { "A", "\\# 4 0102030g", 2 }, { "A", "\"\\#\" 4 01020304", 0 },
 	{ "AAAA", "::1%lo", 0 }, { "AAAA", "1::2::3", 0 },  { "AAAA", "1:2:3:4:5:6:7", 0 }, { "AAAA", "1:2:3:4:5:6:7:8:9", 0 },
-	{ "AAAA", "00001::", 0 }, { "AAAA", ":1:2:3:4:5:6:7", 0 }, { "AAAA", "1:2:3:4:5:6:7:", 0 }, { "AAAA", ":::", 0 }, { "AAAA", "", 0 },
+	{ "AAAA", "00001::", 0 }, { "AAAA", ":1:2:3:4:5:6:7", 0 }, { "AAAA", "1:2:3:4:5:6:7:", 0 }, { "AAAA", ":::", 0 },
+	{ "AAAA", "", 0 },
 	{ "AAAA", "1:2:3:4:5:6:7:1.2.3.4", 0 }, { "AAAA", "::1.2.3", 0 },
 	{ "NS", "", 0 },         { "NS", "\"foo\"", 0 },    { "NS", "a b", 1 },          { "NS", "a..b", 0 },
 	{ "MX", "10", 1 },       { "MX", "65536 a", 0 },    { "MX", "-1 a", 0 },         { "MX", "0x1 a", 0 },
-	{ "SOA", "a b 1h 1 1 1 1", 2 }, { "SOA", "a b 1 1 1 1", 6 }, { "SOA", "a b 1 1x 1 1 1", 3 }, { "SOA", "a b 1 1h1 1 1 1", 3 },
+	{ "SOA", "a b 1h 1 1 1 1", 2 }, { "SOA", "a b 1 1 1 1", 6 }, { "SOA", "a b 1 1x 1 1 1", 3 },
+	{ "SOA", "a b 1 1h1 1 1 1", 3 },
 	{ "SOA", "a b 1 h 1 1 1", 3 }, { "SOA", "a b 1 4294967296 1 1 1", 3 }, { "SOA", "a b 1 7102w 1 1 1", 3 },
 	{ "TXT", "", 0 },        { "TXT", "\"a\\256\"", 0 }, { "TXT", "\"a\\25\"", 0 },  { "TXT", "a \\1x2", 1 },
-	{ "X25", "123", 0 },     { "X25", "12a4", 0 },      { "GPOS", "a b c", 0 },      { "GPOS", "1 2 .", 2 }, { "GPOS", "1 2", 2 },
-	{ "NSAP", "47", 0 },     { "NSAP", "0x4", 0 },      { "NSAP", "0x", 0 },         { "ATMA", "+", 0 }, { "ATMA", "1", 0 }, { "ATMA", "+1a", 0 },
-	{ "LOC", "91 N 1 W 0", 0 }, { "LOC", "90 0 0.001 N 1 W 0", 3 }, { "LOC", "1 60 N 1 W 0", 1 }, { "LOC", "1 2 60 N 1 W 0", 2 },
-	{ "LOC", "1 2 3.1234 N 1 W 0", 2 }, { "LOC", "1 N 1 W", 4 }, { "LOC", "1 N 1 W 0 1 2 3 4", 8 }, { "LOC", "1 N 1 W 0 90000000.01", 5 },
-	{ "LOC", "1 N 1 W -100000.01", 4 }, { "LOC", "1 N 1 W 42849672.96", 4 }, { "LOC", "1 W 1 N 0", 1 }, { "LOC", "1 N 181 W 0", 2 },
+	{ "X25", "123", 0 }, { "X25", "12a4", 0 }, { "GPOS", "a b c", 0 }, { "GPOS", "1 2 .", 2 }, { "GPOS", "1 2", 2 },
+	{ "NSAP", "47", 0 }, { "NSAP", "0x4", 0 }, { "NSAP", "0x", 0 }, { "ATMA", "+", 0 }, { "ATMA", "1", 0 },
+	{ "ATMA", "+1a", 0 },
+	{ "LOC", "91 N 1 W 0", 0 }, { "LOC", "90 0 0.001 N 1 W 0", 3 }, { "LOC", "1 60 N 1 W 0", 1 },
+	{ "LOC", "1 2 60 N 1 W 0", 2 },
+	{ "LOC", "1 2 3.1234 N 1 W 0", 2 }, { "LOC", "1 N 1 W", 4 }, { "LOC", "1 N 1 W 0 1 2 3 4", 8 },
+	{ "LOC", "1 N 1 W 0 90000000.01", 5 },
+	{ "LOC", "1 N 1 W -100000.01", 4 }, { "LOC", "1 N 1 W 42849672.96", 4 }, { "LOC", "1 W 1 N 0", 1 },
+	{ "LOC", "1 N 181 W 0", 2 },
 	{ "LOC", "\\# 16 00aa1613800000008000000000989680", 0 },
 	{ "WKS", "1.2.3.4 6 foo", 2 }, { "WKS", "1.2.3.4 6 65536", 2 }, { "WKS", "\\# 7 01020304068000", 0 },
 	{ "NXT", "foo TYPE128", 1 }, { "NXT", "foo TYPE0", 1 },
 	{ "A6", "129 foo", 0 },  { "A6", "0 ::1 foo", 2 },  { "A6", "64 ::1", 2 },
-	{ "APL", "3:00/8", 0 },  { "APL", "1:1.2.3.4/33", 0 }, { "APL", "2:1::/129", 0 }, { "APL", "1:1.2.3.4", 0 }, { "APL", "\\# 6 000108020100", 0 },
-	{ "DS", "1 8 2 00", 4 }, { "DS", "1 8 200", 3 },    { "DS", "1 FOO 200 00", 1 }, { "SSHFP", "1 1 00", 3 }, { "ZONEMD", "1 1 3 00", 4 },
+	{ "APL", "3:00/8", 0 }, { "APL", "1:1.2.3.4/33", 0 }, { "APL", "2:1::/129", 0 }, { "APL", "1:1.2.3.4", 0 },
+	{ "APL", "\\# 6 000108020100", 0 },
+	{ "DS", "1 8 2 00", 4 }, { "DS", "1 8 200", 3 }, { "DS", "1 FOO 200 00", 1 }, { "SSHFP", "1 1 00", 3 },
+	{ "ZONEMD", "1 1 3 00", 4 },
 	{ "DNSKEY", "256 3 8", 3 }, { "OPENPGPKEY", "A", 0 }, { "OPENPGPKEY", "AB==", 0 }, { "OPENPGPKEY", "AA==AAAA", 0 },
 	{ "OPENPGPKEY", "AAA", 0 }, { "OPENPGPKEY", "AA=", 0 }, { "OPENPGPKEY", "AA===", 0 }, { "OPENPGPKEY", "A*AA", 0 },
-	{ "RRSIG", "FOO 8 3 300 1 1 1 foo AAAA", 0 }, { "RRSIG", "A 8 3 1w 1 1 1 foo AAAA", 3 }, { "RRSIG", "A 8 3 1 20230230000000 1 1 foo AAAA", 4 },
+	{ "RRSIG", "FOO 8 3 300 1 1 1 foo AAAA", 0 }, { "RRSIG", "A 8 3 1w 1 1 1 foo AAAA", 3 },
+	{ "RRSIG", "A 8 3 1 20230230000000 1 1 foo AAAA", 4 },
 	{ "RRSIG", "A 8 3 1 20230101240000 1 1 foo AAAA", 4 }, { "RRSIG", "A 8 3 1 22000101000000 1 1 foo AAAA", 4 },
 	{ "RRSIG", "A 8 3 1 2023010100000 1 1 foo AAAA", 4 }, { "RRSIG", "A 8 3 1 20231301000000 1 1 foo AAAA", 4 },
-	{ "NSEC", "foo", 1 },    { "NSEC", "foo BLA", 1 },  { "NSEC3", "1 0 1 - AA", 4 }, { "NSEC3", "1 0 1 abc 00", 3 }, { "NSEC3", "1 0 1 - 0", 4 },
+	{ "NSEC", "foo", 1 }, { "NSEC", "foo BLA", 1 }, { "NSEC3", "1 0 1 - AA", 4 }, { "NSEC3", "1 0 1 abc 00", 3 },
+	{ "NSEC3", "1 0 1 - 0", 4 },
 	{ "NSEC3", "1 0 1 - 01", 4 }, { "NSEC3", "1 0 1 - 0w", 4 },
 	{ "HIP", "2 - AAAA", 1 }, { "HIP", "2 20", 2 },
-	{ "IPSECKEY", "10 4 2 . AAAA", 1 }, { "IPSECKEY", "10 0 2 foo AAAA", 3 }, { "AMTRELAY", "10 2 0 .", 1 }, { "AMTRELAY", "10 0 4 .", 2 },
-	{ "NID", "10 00000:0:0:0", 1 }, { "NID", "10 1:2:3", 1 }, { "NID", "10 1:2:3:4:5", 1 }, { "EUI48", "00-00-5E-00-53-2", 0 },
+	{ "IPSECKEY", "10 4 2 . AAAA", 1 }, { "IPSECKEY", "10 0 2 foo AAAA", 3 }, { "AMTRELAY", "10 2 0 .", 1 },
+	{ "AMTRELAY", "10 0 4 .", 2 },
+	{ "NID", "10 00000:0:0:0", 1 }, { "NID", "10 1:2:3", 1 }, { "NID", "10 1:2:3:4:5", 1 },
+	{ "EUI48", "00-00-5E-00-53-2", 0 },
 	{ "EUI48", "00:00:5e:00:53:2a", 0 }, { "CAA", "0 is-sue x", 1 }, { "CAA", "0 issue", 2 }, { "CAA", "0 issue a b", 3 },
 	{ "DOA", "0 1 2 a", 4 }, { "DSYNC", "CDS FOO 1 .", 1 }, { "TSIG", "a. 281474976710656 1 0 1 0 0", 1 },
 	{ "TSIG", "a. 1 300 4 AAAA 1 0 0", 4 }, { "NULL", "abc", 0 }, { "TYPE9999", "abc", 0 }, { "TYPE9999", "", 0 },
 	{ "SVCB", "1 . alpn=h2 alpn=h2", 3 }, { "SVCB", "1 . mandatory=port", 3 }, { "SVCB", "1 . mandatory=mandatory", 2 },
-	{ "SVCB", "1 . mandatory=alpn,alpn alpn=h2", 2 }, { "SVCB", "1 . mandatory= alpn=h2", 2 }, { "SVCB", "1 . no-default-alpn", 3 },
-	{ "SVCB", "1 . alpn=h2 no-default-alpn=x", 3 }, { "SVCB", "1 . alpn", 2 }, { "SVCB", "1 . alpn=h2,", 2 }, { "SVCB", "1 . alpn=,h2", 2 },
+	{ "SVCB", "1 . mandatory=alpn,alpn alpn=h2", 2 }, { "SVCB", "1 . mandatory= alpn=h2", 2 },
+	{ "SVCB", "1 . no-default-alpn", 3 },
+	{ "SVCB", "1 . alpn=h2 no-default-alpn=x", 3 }, { "SVCB", "1 . alpn", 2 }, { "SVCB", "1 . alpn=h2,", 2 },
+	{ "SVCB", "1 . alpn=,h2", 2 },
 	{ "SVCB", "1 . alpn=\"h\\\\x\"", 2 }, { "SVCB", "1 . alpn=\"h\\\\\"", 2 },
-	{ "SVCB", "1 . port=", 2 }, { "SVCB", "1 . port=65536", 2 }, { "SVCB", "1 . port=1,2", 2 }, { "SVCB", "1 . ipv4hint=1.2.3", 2 },
-	{ "SVCB", "1 . ipv6hint=::1,,::2", 2 }, { "SVCB", "1 . ipv4hint=1.2.3.4,", 2 }, { "SVCB", "1 . ech=A", 2 }, { "SVCB", "1 . dohpath=/q", 2 },
-	{ "SVCB", "1 . key65536=a", 2 }, { "SVCB", "1 . key007=a", 2 }, { "SVCB", "1 . KEY7=a", 2 }, { "SVCB", "1 . key", 2 }, { "SVCB", "1 . =a", 2 },
-	{ "SVCB", "1 . \"alpn=h2\"", 2 }, { "SVCB", "1 . ohttp=x", 2 }, { "SVCB", "1 . tls-supported-groups=1,1", 2 }, { "SVCB", "1 . key3=\\001", 2 },
+	{ "SVCB", "1 . port=", 2 }, { "SVCB", "1 . port=65536", 2 }, { "SVCB", "1 . port=1,2", 2 },
+	{ "SVCB", "1 . ipv4hint=1.2.3", 2 },
+	{ "SVCB", "1 . ipv6hint=::1,,::2", 2 }, { "SVCB", "1 . ipv4hint=1.2.3.4,", 2 }, { "SVCB", "1 . ech=A", 2 },
+	{ "SVCB", "1 . dohpath=/q", 2 },
+	{ "SVCB", "1 . key65536=a", 2 }, { "SVCB", "1 . key007=a", 2 }, { "SVCB", "1 . KEY7=a", 2 }, { "SVCB", "1 . key", 2 },
+	{ "SVCB", "1 . =a", 2 },
+	{ "SVCB", "1 . \"alpn=h2\"", 2 }, { "SVCB", "1 . ohttp=x", 2 }, { "SVCB", "1 . tls-supported-groups=1,1", 2 },
+	{ "SVCB", "1 . key3=\\001", 2 },
 	{ "SVCB", "1 .\\", 1 }, { "SVCB", "\\# 9 000100 00030001 35 00", 0 }, { "SVCB", "\\# 11 0001 00 0008 0000 0008 0000", 0 },
 };
+
+/* clang-format on */
 
 Test(rdata, bad_texts_name_the_word)
 {
@@ -202,7 +232,8 @@ Test(rdata, bad_texts_name_the_word)
 		enum err err = parse(bad[i].type, bad[i].text, wire, sizeof wire, &bytes, &error, &type);
 
 		cr_assert(err == ERR_SYNTAX || err == ERR_RANGE, "%s %s gave %s", bad[i].type, bad[i].text, err_text(err));
-		cr_assert_eq(error.token, bad[i].token, "%s %s: word %u: %s", bad[i].type, bad[i].text, error.token, error.expected);
+		cr_assert_eq(error.token, bad[i].token, "%s %s: word %u: %s", bad[i].type, bad[i].text, error.token,
+			     error.expected);
 		cr_assert_eq(strncmp(error.expected, "expected ", 9), 0, "%s", error.expected);
 		cr_assert_eq(bytes, 4711, "out-parameters stay as they are");
 	}
@@ -245,7 +276,9 @@ Test(rdata, data_of_65535_octets_fits_and_one_more_does_not)
 
 Test(rdata, canonical_form_lowers_what_rfc_4034_lists)
 {
-	static const struct { const char *type, *text, *canonical; } cases[] = {
+	static const struct {
+		const char *type, *text, *canonical;
+	} cases[] = {
 		{ "NS", "A.B.", "a.b." },
 		{ "SOA", "A. B. 1 2 3 4 5", "a. b. 1 2 3 4 5" },
 		{ "MX", "1 A.", "1 a." },
@@ -269,7 +302,8 @@ Test(rdata, canonical_form_lowers_what_rfc_4034_lists)
 		size_t bytes, n;
 		uint16_t type;
 
-		cr_assert_eq(parse(cases[i].type, cases[i].text, wire, sizeof wire, &bytes, &error, &type), ERR_OK, "%s", cases[i].text);
+		cr_assert_eq(parse(cases[i].type, cases[i].text, wire, sizeof wire, &bytes, &error, &type), ERR_OK, "%s",
+			     cases[i].text);
 		rdata_canonical(type, wire, bytes);
 		cr_assert_eq(rdata_to_text(type, wire, bytes, text, sizeof text, &n), ERR_OK);
 		cr_assert_str_eq(text, cases[i].canonical);
@@ -278,7 +312,11 @@ Test(rdata, canonical_form_lowers_what_rfc_4034_lists)
 
 Test(rdata, walking_finds_every_name)
 {
-	static const struct { const char *type, *text; unsigned names; uint16_t offset[3]; } cases[] = {
+	static const struct {
+		const char *type, *text;
+		unsigned names;
+		uint16_t offset[3];
+	} cases[] = {
 		{ "A", "1.2.3.4", 0, { 0 } },
 		{ "MX", "1 a.", 1, { 2 } },
 		{ "SOA", "a. bb. 1 2 3 4 5", 2, { 0, 3 } },
@@ -318,10 +356,19 @@ Test(rdata, walking_finds_every_name)
 Test(rdata, names_in_messages_are_decompressed_where_senders_might_compress)
 {
 	/* At 0: "x."; then the data, whose last name ends in a pointer to it. */
-	static const struct { uint16_t type; uint8_t data[32]; size_t bytes; bool ok; const char *text; } cases[] = {
+	static const struct {
+		uint16_t type;
+		uint8_t data[32];
+		size_t bytes;
+		bool ok;
+		const char *text;
+	} cases[] = {
 		{ RR_NS, { 1, 'a', 0xc0, 0 }, 4, true, "a.x." },
 		{ RR_MX, { 0, 1, 0xc0, 0 }, 4, true, "1 x." },
-		{ RR_SOA, { 1, 'a', 0xc0, 0, 0xc0, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1 }, 26, true,
+		{ RR_SOA,
+		  { 1, 'a', 0xc0, 0, 0xc0, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1 },
+		  26,
+		  true,
 		  "a.x. a.x. 1 1 1 1 1" },
 		{ RR_SRV, { 0, 1, 0, 1, 0, 1, 0xc0, 0 }, 8, true, "1 1 1 x." },
 		{ 17, { 0xc0, 0, 0xc0, 0 }, 4, true, "x. x." },
@@ -352,9 +399,12 @@ Test(rdata, names_in_messages_are_decompressed_where_senders_might_compress)
 		cr_assert_eq(rdata_to_text(cases[i].type, wire, bytes, text, sizeof text, &n), ERR_OK);
 		cr_assert_str_eq(text, cases[i].text);
 		for (size_t max = 0; max < bytes; max++)
-			cr_assert_neq(rdata_from_message(cases[i].type, msg, 3 + cases[i].bytes, 3, cases[i].bytes, wire, max, &n), ERR_OK);
-		cr_assert_eq(rdata_from_message(cases[i].type, msg, 3 + cases[i].bytes - 1, 3, cases[i].bytes, wire, sizeof wire, &n),
-			     ERR_TRUNCATED);
+			cr_assert_neq(
+				rdata_from_message(cases[i].type, msg, 3 + cases[i].bytes, 3, cases[i].bytes, wire, max, &n),
+				ERR_OK);
+		cr_assert_eq(
+			rdata_from_message(cases[i].type, msg, 3 + cases[i].bytes - 1, 3, cases[i].bytes, wire, sizeof wire, &n),
+			ERR_TRUNCATED);
 	}
 }
 
@@ -384,8 +434,9 @@ Test(rdata, bitmaps)
 
 Test(rdata, key_tag_of_rfc_4034_section_5_4)
 {
-	static const char key[] = "256 3 5 AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvx"
-				  "egXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw==";
+	static const char key[] =
+		"256 3 5 AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvx"
+		"egXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw==";
 	uint8_t wire[512];
 	struct rdata_error error;
 	size_t bytes;

@@ -35,13 +35,39 @@ Test(rr_type, every_number_survives_text_in_any_case)
 
 Test(rr_type, mnemonics_and_numbers)
 {
-	static const struct { const char *text; int type; } cases[] = {
-		{ "A", 1 },         { "aaaa", 28 },      { "NSAP-PTR", 23 }, { "nsec3param", 51 }, { "OpenPGPKey", 61 },
-		{ "HTTPS", 65 },    { "ANY", 255 },      { "AXFR", 252 },    { "TA", 32768 },      { "DLV", 32769 },
-		{ "TYPE1", 1 },     { "type65535", 65535 }, { "TYPE0", 0 },  { "TYPE00001", 1 },   { "TYPE", -1 },
-		{ "TYPE65536", -1 }, { "TYPE-1", -1 },   { "TYPE1x", -1 },   { "", -1 },           { "AA", -1 },
-		{ "AAAAA", -1 },    { "NSAP-PTRX", -1 }, { "OPENPGPKEYOPENPGPKEY", -1 }, { "4705", -1 }, { "app", -1 },
-		{ "TYPE4294967297", -1 }, { "WALLET", 262 }, { "DSYNC", 66 }, { "NXNAME", 128 },
+	static const struct {
+		const char *text;
+		int type;
+	} cases[] = {
+		{ "A", 1 },
+		{ "aaaa", 28 },
+		{ "NSAP-PTR", 23 },
+		{ "nsec3param", 51 },
+		{ "OpenPGPKey", 61 },
+		{ "HTTPS", 65 },
+		{ "ANY", 255 },
+		{ "AXFR", 252 },
+		{ "TA", 32768 },
+		{ "DLV", 32769 },
+		{ "TYPE1", 1 },
+		{ "type65535", 65535 },
+		{ "TYPE0", 0 },
+		{ "TYPE00001", 1 },
+		{ "TYPE", -1 },
+		{ "TYPE65536", -1 },
+		{ "TYPE-1", -1 },
+		{ "TYPE1x", -1 },
+		{ "", -1 },
+		{ "AA", -1 },
+		{ "AAAAA", -1 },
+		{ "NSAP-PTRX", -1 },
+		{ "OPENPGPKEYOPENPGPKEY", -1 },
+		{ "4705", -1 },
+		{ "app", -1 },
+		{ "TYPE4294967297", -1 },
+		{ "WALLET", 262 },
+		{ "DSYNC", 66 },
+		{ "NXNAME", 128 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -57,11 +83,21 @@ Test(rr_type, mnemonics_and_numbers)
 
 Test(rr_type, flags)
 {
-	static const struct { uint16_t type; uint8_t flags; } cases[] = {
-		{ RR_CNAME, RR_TYPE_F_SINGLETON }, { RR_DNAME, RR_TYPE_F_SINGLETON }, { RR_SOA, RR_TYPE_F_SINGLETON },
-		{ RR_DS, RR_TYPE_F_AT_PARENT },    { RR_OPT, RR_TYPE_F_META },	 { RR_ANY, RR_TYPE_F_META },
-		{ RR_A, RR_TYPE_F_CLASS_IN },      { 200, RR_TYPE_F_META },	       { 0, RR_TYPE_F_META },
-		{ 1000, 0 },			   { RR_TXT, 0 },
+	static const struct {
+		uint16_t type;
+		uint8_t flags;
+	} cases[] = {
+		{ RR_CNAME, RR_TYPE_F_SINGLETON },
+		{ RR_DNAME, RR_TYPE_F_SINGLETON },
+		{ RR_SOA, RR_TYPE_F_SINGLETON },
+		{ RR_DS, RR_TYPE_F_AT_PARENT },
+		{ RR_OPT, RR_TYPE_F_META },
+		{ RR_ANY, RR_TYPE_F_META },
+		{ RR_A, RR_TYPE_F_CLASS_IN },
+		{ 200, RR_TYPE_F_META },
+		{ 0, RR_TYPE_F_META },
+		{ 1000, 0 },
+		{ RR_TXT, 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -95,10 +131,16 @@ Test(rr_type, name_flags_follow_rfc_3597_4034_and_6840)
 
 Test(rr_type, classes)
 {
-	static const struct { const char *text; int class_; const char *back; } cases[] = {
-		{ "IN", 1, "IN" },   { "in", 1, "IN" },	     { "CH", 3, "CH" },		{ "chaos", 3, "CH" }, { "HS", 4, "HS" },
-		{ "ANY", 255, "ANY" }, { "NONE", 254, "NONE" }, { "CLASS1", 1, "IN" }, { "class77", 77, "CLASS77" },
-		{ "CLASS65536", -1, NULL }, { "CLASS", -1, NULL }, { "I", -1, NULL }, { "INN", -1, NULL }, { "", -1, NULL },
+	static const struct {
+		const char *text;
+		int class_;
+		const char *back;
+	} cases[] = {
+		{ "IN", 1, "IN" },	    { "in", 1, "IN" },	   { "CH", 3, "CH" },
+		{ "chaos", 3, "CH" },	    { "HS", 4, "HS" },	   { "ANY", 255, "ANY" },
+		{ "NONE", 254, "NONE" },    { "CLASS1", 1, "IN" }, { "class77", 77, "CLASS77" },
+		{ "CLASS65536", -1, NULL }, { "CLASS", -1, NULL }, { "I", -1, NULL },
+		{ "INN", -1, NULL },	    { "", -1, NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
