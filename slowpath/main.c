@@ -338,6 +338,7 @@ static void stop(struct slowpath *s)
 	if (s->has_control_thread)
 		pthread_join(s->control_thread, NULL);
 	control_server_destroy(s->control);
+	loader_destroy(s->loader);
 	listen_stop(s->listen);
 	snapshot_publish(&s->holder, NULL);
 	publisher_destroy(s->publisher);

@@ -243,6 +243,12 @@ void loader_stop(struct loader *l)
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 	pthread_join(l->thread, NULL);
+}
+
+void loader_destroy(struct loader *l)
+{
+	if (!l)
+		return;
 	pthread_cond_destroy(&l->changed);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

@@ -26,8 +26,10 @@ struct loader_config {
 
 struct loader;
 MUST_USE enum err loader_start(struct loader **out, const struct loader_config *config);
-/* Gives up what it is doing, joins. NULL is fine. */
+/* Gives up what it is doing, answers those who wait, joins. Every other call stays possible, and reloads ERR_CLOSED. NULL is fine. */
 void loader_stop(struct loader *l);
+/* After loader_stop, once no other thread uses it. NULL is fine. */
+void loader_destroy(struct loader *l);
 
 struct loader_reply {
 	enum err err;                   /* of reload_run or of the publication */
