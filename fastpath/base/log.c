@@ -4,6 +4,7 @@
 #include "base/printable.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,8 +131,10 @@ static bool send_to_journal(enum log_id id, const char *text)
 	return sd_journal_sendv(iov, (int)ARRAY_LEN(iov)) == 0;
 }
 
-static void send_to_stderr(enum log_id id, const char *text)
+/* False: whoever reads stderr does not read it now. A line is not worth waiting for: this may be the thread that watches the others. */
+static bool send_to_stderr(enum log_id id, const char *text)
 {
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char line[LOG_LINE_BYTES], time_text[40];
 	struct timespec now;
 
@@ -140,10 +143,14 @@ static void send_to_stderr(enum log_id id, const char *text)
 	int bytes = snprintf(line, sizeof line, "%s %s[%d] %s %s %s\n", time_text, process_name, (int)getpid(),
 			     level_texts[messages[id].level], messages[id].code, text);
 	ASSERT(bytes > 0 && (size_t)bytes < sizeof line);
+	/* A pipe counts as writable when PIPE_BUF octets fit, which is more than a line. */
+	if (poll(&p, 1, 0) == 0)
+		return false;
 	ssize_t written;
 	do
 		written = write(STDERR_FILENO, line, (size_t)bytes); /* one call a line: lines of several processes don't mix */
 	while (written < 0 && errno == EINTR);
+	return true;
 }
 
 void log_write(enum log_id id, const char *format, ...)
@@ -164,8 +171,8 @@ void log_write(enum log_id id, const char *format, ...)
 	size_t used = printable_copy(text, sizeof text - LOG_TAIL_BYTES, raw, MIN((size_t)bytes, sizeof raw - 1));
 	if (left_out > 0)
 		snprintf(text + used, LOG_TAIL_BYTES, " (%llu more of this kind left out)", (unsigned long long)left_out);
-	if (!is_journal || !send_to_journal(id, text))
-		send_to_stderr(id, text);
+	if ((!is_journal || !send_to_journal(id, text)) && !send_to_stderr(id, text))
+		atomic_fetch_add_explicit(&limits[id].left_out, left_out + 1, memory_order_relaxed);
 	errno = saved_errno;
 }
 

@@ -4,7 +4,7 @@
  * Every line carries a stable id (base/log_messages.h, explained in docs/messages.md), its subsystem, level and process.
  * Each id is rate-limited on its own (LOG_BURST lines, then LOG_PER_MINUTE; what was left out is said with the next line).
  * Levels per subsystem change at run time. Never called from hot code. Thread-safe; no allocation, no lock; keeps errno.
- * A line is one write() of bounded length. Whatever the arguments hold, it stays one line: control characters and octets that
+ * A line is one write() of bounded length, and left out (and counted as above) when stderr can't take it at once. Whatever the arguments hold, it stays one line: control characters and octets that
  * are not UTF-8 are shown as \xNN (base/printable.h). */
 #pragma once
 #include "base/base.h"

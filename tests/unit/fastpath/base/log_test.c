@@ -289,3 +289,26 @@ Test(log, threads_write_whole_lines_and_lose_no_count)
 		cr_expect(matches(line, "^2[^ ]+ fastpath\\[[0-9]+\\] notice SK-RUN-001 line of a thread [a-z]{26}$"), "%s",
 			  line);
 }
+
+Test(log, a_reader_that_does_not_read_is_not_waited_for, .timeout = 10)
+{
+	int ends[2];
+	static char junk[1 << 16];
+
+	cr_assert_eq(pipe2(ends, O_NONBLOCK), 0);
+	while (write(ends[1], junk, sizeof junk) > 0)
+		;
+	cr_assert_eq(fcntl(ends[1], F_SETFL, 0), 0, "blocking, as a stderr is");
+	cr_assert_eq(dup2(ends[1], 2), 2);
+	unsetenv("JOURNAL_STREAM");
+	log_init("run");
+	log_write(M_RUN_STARTED, "one");
+	log_write(M_RUN_STARTED, "two");
+	while (read(ends[0], junk, sizeof junk) > 0)
+		;
+	log_write(M_RUN_STARTED, "three");
+	ssize_t bytes = read(ends[0], text, sizeof text - 1);
+	cr_assert_gt(bytes, 0);
+	text[bytes] = '\0';
+	cr_expect(matches(text, "SK-RUN-001 three \\(2 more of this kind left out\\)\n$"), "%s", text);
+}
