@@ -14,18 +14,25 @@
 #define MASTER_MAX_INCLUDE_DEPTH 16
 #define MASTER_MAX_GENERATE (1u << 24)
 
-struct master_place { const char *file; uint32_t line, column; };   /* 1-based; the file name is borrowed */
+struct master_place {
+	const char *file;
+	uint32_t line, column;
+}; /* 1-based; the file name is borrowed */
 
 struct master_record {
-	const uint8_t *owner;        /* wire, case kept, valid during the call */
+	const uint8_t *owner; /* wire, case kept, valid during the call */
 	size_t owner_bytes;
 	uint16_t type, class_;
 	uint32_t ttl_s;
-	const uint8_t *rdata;        /* wire, checked, valid during the call */
+	const uint8_t *rdata; /* wire, checked, valid during the call */
 	uint16_t rdata_bytes;
-	struct master_place place;   /* of the entry's first token */
+	struct master_place place; /* of the entry's first token */
 };
-struct master_file { const char *name; const char *text; size_t bytes; };  /* bytes need not end in a newline or NUL */
+struct master_file {
+	const char *name;
+	const char *text;
+	size_t bytes;
+}; /* bytes need not end in a newline or NUL */
 
 struct master_callbacks {
 	/* False stops the reading (the callback has said why). */
@@ -38,13 +45,16 @@ struct master_callbacks {
 	void *user;
 };
 struct master_options {
-	const uint8_t *origin;       /* initial $ORIGIN: the zone's name */
-	uint16_t class_;             /* the zone's class; records of another are errors */
-	uint32_t default_ttl_s;      /* used until $TTL or an explicit TTL, if has_default_ttl; RFC 1035's last-stated rule and the
+	const uint8_t *origin;	/* initial $ORIGIN: the zone's name */
+	uint16_t class_;	/* the zone's class; records of another are errors */
+	uint32_t default_ttl_s; /* used until $TTL or an explicit TTL, if has_default_ttl; RFC 1035's last-stated rule and the
 	                              * SOA minimum otherwise, as BIND does */
 	bool has_default_ttl;
 };
-struct master_result { uint64_t records, errors; bool stopped; };
+struct master_result {
+	uint64_t records, errors;
+	bool stopped;
+};
 
 struct master_result master_read(const struct master_file *file, const struct master_options *options,
 				 const struct master_callbacks *callbacks);

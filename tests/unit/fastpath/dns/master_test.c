@@ -12,6 +12,7 @@ struct include_file {
 
 static const uint8_t origin[] = "\7example";
 static char *output;
+static size_t output_used, output_size;
 static struct master_result result;
 static const struct include_file *include_files;
 static unsigned opened, closed, stop_records, stop_errors;
@@ -19,10 +20,14 @@ static struct master_place last_place;
 
 static void add(const char *text)
 {
-	size_t used = output != NULL ? strlen(output) : 0;
+	size_t length = strlen(text);
 
-	output = realloc(output, used + strlen(text) + 1);
-	strcpy(output + used, text);
+	if (output_used + length >= output_size) {
+		output_size = 2 * (output_used + length) + 4096;
+		output = realloc(output, output_size);
+	}
+	memcpy(output + output_used, text, length + 1);
+	output_used += length;
 }
 
 static bool on_record(void *user, const struct master_record *r)
@@ -91,8 +96,8 @@ static const char *read_bytes(const char *text, size_t bytes, const struct maste
 		callbacks.close = on_close;
 	}
 	memcpy(copy, text, bytes);
-	free(output);
-	output = calloc(1, 1);
+	output_used = 0;
+	add("");
 	opened = closed = 0;
 	result = master_read(&file, given != NULL ? given : &options, &callbacks);
 	free(copy);
