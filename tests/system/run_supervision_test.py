@@ -306,6 +306,27 @@ def test_a_part_that_stops_reading_is_stopped_by_harder_means():
         assert "did not end when asked: SIGTERM" in s.log() and "did not end on SIGTERM: killed" in s.log()
 
 
+def test_a_log_that_nobody_reads_stops_nothing():
+    s = Supervisor({"after_go": [READY], "exit": 11})
+    reader, writer = os.pipe()
+    process = subprocess.Popen(s.command(), stderr=writer, stdout=writer, env=s.environment(), start_new_session=True)
+    try:
+        os.set_blocking(writer, False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        os.set_blocking(writer, True)
+        wait_until(lambda: len(starts(s)) >= 5, what="parts are started again and again")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
+        s.stop()
+
+
 def test_a_second_signal_is_in_a_hurry():
     with Supervisor({"after_go": [READY], "ignore": ["stop", "term"]}) as s:
         s.wait_state("serving")
