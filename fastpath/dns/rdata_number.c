@@ -116,7 +116,7 @@ void rdata_print_number(struct rdata_print *p, uint64_t value)
 
 static enum err u8_parse(struct rdata_scan *s, uint8_t flags)
 {
-	uint32_t value;
+	uint32_t value = 0;
 	enum err err = rdata_scan_number(s, UINT8_MAX, "a number from 0 to 255", &value);
 
 	(void)flags;
@@ -125,7 +125,7 @@ static enum err u8_parse(struct rdata_scan *s, uint8_t flags)
 
 static enum err u16_parse(struct rdata_scan *s, uint8_t flags)
 {
-	uint32_t value;
+	uint32_t value = 0;
 	enum err err = rdata_scan_number(s, UINT16_MAX, "a number from 0 to 65535", &value);
 
 	(void)flags;
@@ -134,7 +134,7 @@ static enum err u16_parse(struct rdata_scan *s, uint8_t flags)
 
 static enum err u32_parse(struct rdata_scan *s, uint8_t flags)
 {
-	uint32_t value;
+	uint32_t value = 0;
 	enum err err = rdata_scan_number(s, UINT32_MAX, "a number from 0 to 4294967295", &value);
 
 	(void)flags;
@@ -163,7 +163,7 @@ static enum err u48_parse(struct rdata_scan *s, uint8_t flags)
 static enum err ttl_parse(struct rdata_scan *s, uint8_t flags)
 {
 	const struct rdata_token *word = rdata_word(s);
-	uint32_t value;
+	uint32_t value = 0;
 
 	(void)flags;
 	if (word == NULL || !number_ttl_from_text(word->text, word->bytes, UINT32_MAX, &value))

@@ -287,20 +287,24 @@ static size_t ipv6_measure(const uint8_t *wire, size_t left, uint8_t flags)
 static bool ipv4_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, uint8_t flags)
 {
 	char text[RDATA_IPV4_TEXT_BYTES];
+	size_t n;
 
 	(void)bytes, (void)flags;
+	n = rdata_ipv4_to_text(text, wire);
 	rdata_print_gap(p);
-	rdata_print_text(p, text, rdata_ipv4_to_text(text, wire));
+	rdata_print_text(p, text, n);
 	return true;
 }
 
 static bool ipv6_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, uint8_t flags)
 {
 	char text[RDATA_IPV6_TEXT_BYTES];
+	size_t n;
 
 	(void)bytes, (void)flags;
+	n = rdata_ipv6_to_text(text, wire);
 	rdata_print_gap(p);
-	rdata_print_text(p, text, rdata_ipv6_to_text(text, wire));
+	rdata_print_text(p, text, n);
 	return true;
 }
 
