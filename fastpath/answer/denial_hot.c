@@ -39,8 +39,9 @@ static void pend_next_closer(struct walk *w, unsigned labels)
 	pend_nsec3(w, zone_nsec3_find_name(q->zone, q->lower + from, q->name_bytes - from, &matches));
 }
 
-/* Closest provable encloser and next closer (section 7.2.1). Names in opt-out spans have no NSEC3, so the proof may start further up. */
-static void pend_closest_encloser(struct walk *w, struct zone_at at)
+/* Closest provable encloser, which is returned, and next closer (section 7.2.1). Names in opt-out spans have no NSEC3, so the proof may
+ * start further up. */
+static struct zone_at pend_closest_encloser(struct walk *w, struct zone_at at)
 {
 	for (;;) {
 		bool matches;
@@ -57,6 +58,7 @@ static void pend_closest_encloser(struct walk *w, struct zone_at at)
 		at = parent;
 	}
 	pend_next_closer(w, at.node->labels);
+	return at;
 }
 
 void denial_nxdomain(struct walk *w, struct zone_at encloser)
@@ -64,7 +66,8 @@ void denial_nxdomain(struct walk *w, struct zone_at encloser)
 	bool matches;
 
 	if (is_nsec3(w)) {
-		pend_closest_encloser(w, encloser);
+		/* The wildcard that a validator looks for is the one below the encloser that it can prove (section 8.4). */
+		encloser = pend_closest_encloser(w, encloser);
 		pend_nsec3(w, zone_nsec3_of_wildcard(w->q->zone, encloser, &matches));
 		return;
 	}
@@ -86,7 +89,7 @@ void denial_nodata(struct walk *w, struct zone_at node)
 		if (matches)
 			pend_nsec3(w, found);
 		else
-			pend_closest_encloser(w, node);
+			(void)pend_closest_encloser(w, node);
 		return;
 	}
 	pend_nsec(w, zone_nsec_of_node(w->q->zone, node));
@@ -97,7 +100,7 @@ void denial_wildcard_nodata(struct walk *w, struct zone_at encloser, struct zone
 	if (is_nsec3(w)) {
 		bool matches;
 
-		pend_closest_encloser(w, encloser);
+		(void)pend_closest_encloser(w, encloser);
 		pend_nsec3(w, zone_nsec3_of_wildcard(w->q->zone, encloser, &matches));
 		return;
 	}
