@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
@@ -107,13 +108,24 @@ static int load_config(struct run *r, const struct verb_call *call)
 	return exit_code;
 }
 
-/* The slowpath writes images there when it has given up root. */
+static const struct passwd *new_owner; /* nftw hands nothing through */
+
+static int give(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st, (void)type, (void)where;
+	return lchown(path, new_owner->pw_uid, new_owner->pw_gid);
+}
+
+/* The slowpath writes images there when it has given up root. What is in a folder that is its own already is its own business. */
 static void give_state_folder(const struct config *config)
 {
-	const struct passwd *user = geteuid() == 0 ? getpwnam(config->server.user_slowpath) : NULL;
+	struct stat st;
 
-	if (user && chown(config->server.state, user->pw_uid, user->pw_gid) != 0)
-		log_write(M_RUN_FOLDER, "%s can't be given to user %s: %m", config->server.state, user->pw_name);
+	new_owner = geteuid() == 0 ? getpwnam(config->server.user_slowpath) : NULL;
+	if (!new_owner || (stat(config->server.state, &st) == 0 && st.st_uid == new_owner->pw_uid))
+		return;
+	if (nftw(config->server.state, give, 16, FTW_PHYS | FTW_MOUNT | FTW_DEPTH) != 0)
+		log_write(M_RUN_FOLDER, "%s can't be given to user %s: %m", config->server.state, new_owner->pw_name);
 }
 
 static int make_folders(struct run *r)
