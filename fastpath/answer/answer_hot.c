@@ -80,6 +80,7 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 	w.is_aa = false;
 	w.pending_count = 0;
 	w.seen_count = 0;
+	w.dname_count = 0;
 	w.additional_of = NULL;
 	w.referral_cut = NULL;
 	switch (q->state_) {

@@ -57,8 +57,9 @@ struct walk {
 	uint32_t name_pos, apex_pos;    /* where the current name and its zone's apex stand in the message */
 	uint16_t rcode;
 	bool is_aa;
-	uint8_t pending_count, seen_count;
+	uint8_t pending_count, seen_count, dname_count;
 	uint64_t seen[ANSWER_MAX_CHAIN + 1];  /* hashes of the chain's names: a loop ends where it closes */
+	struct { const struct zone_rrset *rrset; uint32_t block_pos; } dname[ANSWER_MAX_CHAIN];  /* in the answer already */
 	struct pending pending[ANSWER_MAX_AUTHORITY];
 	/* the RRset whose names want addresses, if any */
 	const struct zone_rrset *additional_of;

@@ -153,8 +153,16 @@ static enum step dname_answer(struct walk *w, struct zone_at at)
 		return STEP_DONE;
 	authoritative(w);
 	owner.pointer = (uint16_t)message_suffix(w->r.msg, w->name_pos, w->q->label_count - at.node->labels);
+	/* A chain may pass the same DNAME again: a record stands only once in a section. */
+	for (unsigned i = 0; i < w->dname_count; i++)
+		if (w->dname[i].rrset == dname)
+			return synthesize_cname(w, at, w->dname[i].block_pos, dname->ttl_s);
 	if (!render_signed(w, SECTION_ANSWER, at.image, dname, &owner, w->apex_pos, true, &block_pos))
 		return STEP_DONE;
+	if (w->dname_count < ANSWER_MAX_CHAIN) {
+		w->dname[w->dname_count].rrset = dname;
+		w->dname[w->dname_count++].block_pos = block_pos;
+	}
 	return synthesize_cname(w, at, block_pos, dname->ttl_s);
 }
 

@@ -66,7 +66,7 @@ def rrset_of(records, owner, rtype):
 def targets(records):
     """Names that the records point to with a wish for addresses."""
     out = set()
-    skip = {NS: 0, MX: 2, SRV: 6, SVCB: 2, HTTPS: 2, 18: 2, 21: 2, 36: 2}
+    skip = {NS: 0, 3: 0, 4: 0, 7: 0, MX: 2, SRV: 6, SVCB: 2, HTTPS: 2, 18: 2, 21: 2, 36: 2}
     for owner, rtype, _, data in records:
         if rtype == NAPTR:
             at = 4
@@ -173,6 +173,16 @@ def wildcards_that_are_empty_need_a_proof(q, ours, theirs):
     if not all(is_denial(r) for r in ours.authority - theirs.authority):
         return ours, theirs
     return same(ours, theirs, "authority")
+
+
+@rule(("knotd",), "RFC 5155 section 7.2, RFC 1035 section 4.1.1")
+def knot_gives_up_without_a_proof(q, ours, theirs):
+    """Where knotd 3.2 finds no NSEC3 proof (opt-out spans; labels with NUL octets) it answers without AA and SOA. Ours agrees with named."""
+    if not q.do or theirs.aa or not ours.aa or theirs.rcode != ours.rcode or not theirs.authority < ours.authority:
+        return ours, theirs
+    if not any(r[1] == NSEC3 for r in ours.authority):
+        return ours, theirs
+    return same(ours, theirs, "aa", "authority")
 
 
 @rule(("knotd",), "RFC 9460 section 4.1")
