@@ -516,10 +516,12 @@ enum err zone_build_sort(struct zone_build *b)
 	bool is_ascending = true;
 	zone_build_ref ref = b->first_node;
 	for (uint32_t i = 0; i < b->node_count; i++) {
-		entry[i] = (struct sort_entry){ .node = zone_build_node(b, ref), .ref = ref };
+		const struct zone_build_node *node = zone_build_node(b, ref);
+		ASSERT(node); /* the list is as long as node_count says */
+		entry[i] = (struct sort_entry){ .node = node, .ref = ref };
 		sort_key(&entry[i], skip);
 		is_ascending = is_ascending && (i == 0 || sort_compare(&entry[i - 1], &entry[i]) < 0);
-		ref = entry[i].node->next;
+		ref = node->next;
 	}
 	if (!is_ascending) /* signers write sorted files */
 		qsort(entry, b->node_count, sizeof *entry, sort_compare);

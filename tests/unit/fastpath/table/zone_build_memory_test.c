@@ -16,10 +16,10 @@ static void *failing_aligned_alloc(size_t align, size_t bytes) { return may_allo
 #define calloc failing_calloc
 #define realloc failing_realloc
 #define aligned_alloc failing_aligned_alloc
-#include "table/zone_build.c"
+#include "table/zone_build.c" /* NOLINT(bugprone-suspicious-include) */
 #undef FIRST_SLOTS
-#include "table/zone_compile.c"
-#include "table/zone_compile_nsec3.c"
+#include "table/zone_compile.c"	      /* NOLINT(bugprone-suspicious-include) */
+#include "table/zone_compile_nsec3.c" /* NOLINT(bugprone-suspicious-include) */
 #undef malloc
 #undef calloc
 #undef realloc
