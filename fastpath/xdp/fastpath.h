@@ -33,7 +33,6 @@ struct fastpath {
 	int control_listen_fd;		/* owned; -1: none */
 	struct control_server *control; /* owned */
 	bool is_started;		/* GO was obeyed */
-	bool is_stopping;
 	enum link_exit exit_code;
 	uint64_t started_ns;
 };

@@ -262,3 +262,12 @@ def test_checksums_are_verified_when_asked(zone):
         assert not exchange(net, frame(net, 4, query(), udp_checksum=0x1234), timeout=0.3)
         assert not exchange(net, frame(net, 6, query(), udp_checksum=0), timeout=0.3), "IPv6 may not"
         wait_until(lambda: skua.counters("xdp")["frame_bad"] - bad == 2)
+
+
+def test_busy_polling(zone):
+    with Net(queues=1, gro=True) as net, server(net, zone, **{"busy-poll": "20us"}) as skua, Paths(skua) as paths:
+        assert "SK-XDP-015" not in skua.log(), "preferred busy polling was refused"
+        for address in (net.server.v4, net.server.v6):
+            assert ask(address, "www.example.test", ns=net.client)
+        paths.expect(xdp=2)
+        assert skua.counters("xdp").get("rx_wakeups", 0) == 0, "it slept"
