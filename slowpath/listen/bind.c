@@ -73,6 +73,8 @@ static int set_int(int fd, int level, int option, int value) { return setsockopt
 /* Best effort: the socket works without these, or the kernel is too old for one of them. */
 static void tune_udp(int fd, const struct config_address *a, unsigned receive_buffer)
 {
+	static const uint8_t unspecified[16];
+	bool is_wildcard = memcmp(a->address, unspecified, a->family == 4 ? 4 : 16) == 0;
 	if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, (int)(receive_buffer / 2)) < 0)
 		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)(receive_buffer / 2)); /* the kernel doubles it */
 	if (set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, UDP_SEND_BUFFER / 2) < 0)
@@ -82,9 +84,14 @@ static void tune_udp(int fd, const struct config_address *a, unsigned receive_bu
 	 * which anyone can forge to make a server fragment. */
 	if (a->family == 4) {
 		(void)set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+		/* From the start: the kernel notes where a packet went to when it comes in, also before a worker is there. */
+		if (is_wildcard)
+			(void)set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
 	} else {
 		(void)set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 		(void)set_int(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+		if (is_wildcard)
+			(void)set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 	}
 }
 

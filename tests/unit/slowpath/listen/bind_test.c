@@ -84,6 +84,15 @@ Test(bind, a_wildcard_and_an_address_of_it_and_both_families_go_together)
 	struct bind_error error;
 	cr_assert_eq(bind_sockets(&set, &request, &error), ERR_OK, "%s", error.text);
 	cr_assert_eq(set.count, 12);
+	/* Where a packet went to is noted from the start, and only where the address does not say it. */
+	for (size_t i = 0; i < set.count; i++) {
+		const struct bind_socket *s = &set.sockets[i];
+		if (s->kind != LINK_LISTEN_UDP)
+			continue;
+		bool is_v6 = option_of(s->fd, SOL_SOCKET, SO_DOMAIN) == AF_INET6;
+		int notes = is_v6 ? option_of(s->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) : option_of(s->fd, IPPROTO_IP, IP_PKTINFO);
+		cr_assert_eq(notes, strcmp(s->text, a[1].text) != 0, "%s", s->text);
+	}
 	bind_set_fini(&set);
 }
 
