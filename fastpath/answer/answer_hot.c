@@ -68,12 +68,12 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 		cookie_verify(&s->settings, t, q);
 		cookie_renew(&s->settings, t->wall_s, q);
 	}
-	uint32_t end = response_limit(&s->settings, q);
+	uint32_t end = response_limit(&s->settings, q), opt_bytes = q->has_edns ? edns_response_bytes(&s->settings, q) : 0;
 
 	/* Field by field: the arrays behind need no clearing. */
 	w.snapshot = s;
 	w.q = q;
-	w.r = (struct render){ .msg = q->msg, .pos = q->question_end, .limit = end - edns_response_bytes(&s->settings, q) };
+	w.r = (struct render){ .msg = q->msg, .pos = q->question_end, .limit = end - opt_bytes };
 	w.name_pos = DNS_HEADER_BYTES;
 	w.apex_pos = 0;
 	w.rcode = q->rcode;

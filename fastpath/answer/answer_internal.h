@@ -68,10 +68,6 @@ struct walk {
 	const struct zone_node *referral_cut;   /* glue below it is required (RFC 9471) */
 };
 
-/* --- parse_hot.c ---------------------------------------------------------------------------------------------------- */
-/* Fills lower, label offsets, count, bytes and hash of q from the name at *pos of its message (no pointers allowed). */
-HOT bool parse_question_name(struct answer_query *q, uint32_t *pos);
-
 /* --- render_hot.c, render_inline.h --------------------------------------------------------------------------------------------------- */
 /* Appends an RRset; false, with r unchanged but for is_full where `is_needed`, if it does not fit. *block_pos, where the
  * RR block (table/zone_image.h) begins: names in it are found relative to that. */
@@ -106,7 +102,7 @@ HOT void zone_pend(struct walk *w, const struct zone_image *image, const struct 
 HOT void additional_render(struct walk *w);
 HOT void chaos_answer(struct walk *w);
 
-/* Octets that the response's OPT needs: 0 without EDNS in the query. EDE is not counted: it goes in if there is room. */
+/* Octets that the response's OPT needs, for a query with EDNS. EDE is not counted: it goes in if there is room. */
 HOT uint32_t edns_response_bytes(const struct settings *settings, const struct answer_query *q);
 HOT void edns_render(struct walk *w, uint32_t end);
 /* Reads an OPT record whose options are at opt[0..opt_bytes): false if they are malformed. */

@@ -61,8 +61,6 @@ static bool wants_keepalive(const struct settings *settings, const struct answer
 
 uint32_t edns_response_bytes(const struct settings *settings, const struct answer_query *q)
 {
-	if (!q->has_edns)
-		return 0;
 	uint32_t bytes = EDNS_OPT_FIXED_BYTES;
 
 	if (likely(q->cookie_state == COOKIE_NONE && q->edns_options == 0))

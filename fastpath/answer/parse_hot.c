@@ -10,31 +10,32 @@
 static_assert(NAME_LOWER_SLACK_BYTES + NAME_MAX_BYTES <= sizeof((struct answer_query *)0)->lower + 1, "lower-casing writes ahead");
 static_assert(DNS_HEADER_BYTES + NAME_MAX_BYTES + NAME_LOWER_SLACK_BYTES <= 512, "and reads ahead within the least capacity");
 
-bool parse_question_name(struct answer_query *q, uint32_t *pos)
+/* Fills lower, label offsets, count, bytes and hash of q from the name at *pos (in front of query_bytes); no pointers allowed. */
+ALWAYS_INLINE bool parse_question_name(struct answer_query *q, uint32_t *pos)
 {
-	const uint8_t *msg = q->msg;
-	uint32_t at = *pos, end = MIN(q->query_bytes, *pos + NAME_MAX_BYTES);
+	const uint8_t *name = q->msg + *pos;
+	uint32_t at = 0, end = MIN(q->query_bytes - *pos, NAME_MAX_BYTES);
 	unsigned labels = 0;
 
 	for (;;) {
 		if (unlikely(at >= end))
 			return false;
-		uint8_t length = msg[at];
+		uint8_t length = name[at];
 
+		q->label_offset[labels] = (uint8_t)at;
 		if (length == 0)
 			break;
 		if (unlikely(length > NAME_MAX_LABEL_BYTES))
 			return false;
-		q->label_offset[labels++] = (uint8_t)(at - *pos);
+		labels++;
 		at += 1u + length;
 	}
-	q->label_offset[labels] = (uint8_t)(at - *pos);
 	at++;
 	q->label_count = (uint8_t)labels;
-	q->name_bytes = (uint8_t)(at - *pos);
-	name_lower_inline(q->lower, msg + *pos, q->name_bytes);
-	q->name_hash = name_hash_inline(q->lower, q->name_bytes);
-	*pos = at;
+	q->name_bytes = (uint8_t)at;
+	name_lower_inline(q->lower, name, at);
+	q->name_hash = name_hash_inline(q->lower, at);
+	*pos += at;
 	return true;
 }
 

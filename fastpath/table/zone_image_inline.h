@@ -61,16 +61,16 @@ HOT ALWAYS_INLINE bool zone_name_is(const uint8_t *stored, const uint8_t *lower,
 			b |= (uint64_t)lower[i] << (8 * i);
 		return zone_fold_word(a) == b;
 	}
-	for (size_t i = 0;; i += sizeof a) {
-		if (i + sizeof a > bytes)
-			i = bytes - sizeof a;
+	size_t i = 0;
+	for (; i + sizeof a < bytes; i += sizeof a) {
 		memcpy(&a, stored + i, sizeof a);
 		memcpy(&b, lower + i, sizeof b);
 		if (a != b && zone_fold_word(a) != b)
 			return false;
-		if (i + sizeof a == bytes)
-			return true;
 	}
+	memcpy(&a, stored + bytes - sizeof a, sizeof a);
+	memcpy(&b, lower + bytes - sizeof b, sizeof b);
+	return a == b || zone_fold_word(a) == b;
 }
 
 /* The node of a name in this image alone, deleted ones included; NULL if there is none. Bound: max_probe. */

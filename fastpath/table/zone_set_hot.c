@@ -4,9 +4,17 @@
 #include "table/zone_set_private.h"
 #include "dns/name_inline.h"
 
-static inline bool has_label_count(const struct zone_set *set, unsigned labels)
+/* The most labels, at most `labels`, that some zone's name has; -1 if there are none. */
+static inline int next_label_count(const struct zone_set *set, int labels)
 {
-	return set->label_counts[(labels >> 6) & 1] >> (labels & 63) & 1;
+	if (unlikely(labels >= 64)) {
+		uint64_t high = set->label_counts[1] & (UINT64_MAX >> (127 - labels));
+		if (high)
+			return 127 - __builtin_clzll(high);
+		labels = 63;
+	}
+	uint64_t low = labels < 0 ? 0 : set->label_counts[0] & (UINT64_MAX >> (63 - labels));
+	return low ? 63 - __builtin_clzll(low) : -1;
 }
 
 static inline const struct zone_map_entry *find_exact(const struct zone_set *set, const uint8_t *lower, size_t bytes)
@@ -29,14 +37,15 @@ static inline const struct zone_map_entry *find_exact(const struct zone_set *set
 bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset, unsigned labels,
 		   unsigned skip, struct zone_set_hit *hit)
 {
-	for (unsigned i = skip; i <= labels; i++) { /* at most NAME_MAX_LABELS + 1 turns */
-		if (!has_label_count(set, labels - i))
-			continue;
-		const struct zone_map_entry *e = find_exact(set, lower + label_offset[i], bytes - label_offset[i]);
-		if (e) {
-			*hit = (struct zone_set_hit){ .view = &set->view[e->index], .zone_label = i };
+	int count = (int)labels - (int)skip;
+	while ((count = next_label_count(set, count)) >= 0) { /* at most NAME_MAX_LABELS + 1 turns */
+		unsigned from = labels - (unsigned)count;
+		const struct zone_map_entry *e = find_exact(set, lower + label_offset[from], bytes - label_offset[from]);
+		if (likely(e != NULL)) {
+			*hit = (struct zone_set_hit){ .view = &set->view[e->index], .zone_label = from };
 			return true;
 		}
+		count--;
 	}
 	return false;
 }
