@@ -20,7 +20,11 @@
 #define BATCH 64u
 
 static volatile sig_atomic_t is_stopping;
-static void on_signal(int number) { (void)number; is_stopping = 1; }
+static void on_signal(int number)
+{
+	(void)number;
+	is_stopping = 1;
+}
 
 struct echoer {
 	uint8_t *memory;
@@ -101,7 +105,9 @@ static void serve(struct echoer *e)
 static int open_socket(struct echoer *e, const char *interface)
 {
 	struct xsk_umem_config umem = { .fill_size = RING, .comp_size = RING, .frame_size = FRAME_BYTES };
-	struct xsk_socket_config socket = { .rx_size = RING, .tx_size = RING, .libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
+	struct xsk_socket_config socket = { .rx_size = RING,
+					    .tx_size = RING,
+					    .libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 					    .bind_flags = XDP_USE_NEED_WAKEUP };
 	uint32_t at;
 

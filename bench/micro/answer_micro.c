@@ -14,6 +14,7 @@
 #define QUERY_BYTES_MAX 300
 #define FRAME_BYTES 2048
 
+/* clang-format off */
 struct scenario { const char *name, *format; uint16_t type; bool has_edns; };
 /* %u is a number below NAMES. */
 static const struct scenario scenarios[] = {
@@ -27,6 +28,7 @@ static const struct scenario scenarios[] = {
 	{ "mx", "mail.bench.example.", 15, true },
 	{ "refused", "h%u.elsewhere.example.", 1, true },
 };
+/* clang-format on */
 
 static char *zone_text(unsigned names)
 {
@@ -34,8 +36,10 @@ static char *zone_text(unsigned names)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
-	fputs("@ SOA ns1 host 1 7200 900 1209600 300\n@ NS ns1\n@ NS ns2\nns1 A 192.0.2.1\nns2 A 192.0.2.2\nns2 AAAA 2001:db8::2\n"
-	      "mail MX 10 ns1\nmail MX 20 ns2\n*.w A 192.0.2.3\ndeleg NS ns.deleg\ndeleg NS ns2\nns.deleg A 192.0.2.4\n", out);
+	fputs("@ SOA ns1 host 1 7200 900 1209600 300\n@ NS ns1\n@ NS ns2\nns1 A 192.0.2.1\nns2 A 192.0.2.2\nns2 AAAA "
+	      "2001:db8::2\n"
+	      "mail MX 10 ns1\nmail MX 20 ns2\n*.w A 192.0.2.3\ndeleg NS ns.deleg\ndeleg NS ns2\nns.deleg A 192.0.2.4\n",
+	      out);
 	for (unsigned i = 0; i < names; i++)
 		fprintf(out, "h%u A 10.%u.%u.%u\n", i, i >> 16 & 255, i >> 8 & 255, i & 255);
 	for (unsigned i = 0; i < names / 10 + 1; i++)
@@ -44,7 +48,10 @@ static char *zone_text(unsigned names)
 	return text;
 }
 
-struct prepared { uint8_t bytes[QUERY_BYTES_MAX]; uint16_t length; };
+struct prepared {
+	uint8_t bytes[QUERY_BYTES_MAX];
+	uint16_t length;
+};
 
 /* Questions in an order that the hardware can't guess. */
 static struct prepared *questions(const struct scenario *s, unsigned names, unsigned count)
@@ -69,10 +76,10 @@ static struct prepared *questions(const struct scenario *s, unsigned names, unsi
 }
 
 /* The loop that is measured; callgrind collects inside it only. Returns octets sent, so that nothing is optimised away. */
-__attribute__((noinline)) uint64_t measure(const struct snapshot *s, struct answer_thread *t, const struct prepared *all, unsigned count,
-					   unsigned answers, uint8_t (*frames)[FRAME_BYTES]);
-__attribute__((noinline)) uint64_t measure(const struct snapshot *s, struct answer_thread *t, const struct prepared *all, unsigned count,
-					   unsigned answers, uint8_t (*frames)[FRAME_BYTES])
+__attribute__((noinline)) uint64_t measure(const struct snapshot *s, struct answer_thread *t, const struct prepared *all,
+					   unsigned count, unsigned answers, uint8_t (*frames)[FRAME_BYTES]);
+__attribute__((noinline)) uint64_t measure(const struct snapshot *s, struct answer_thread *t, const struct prepared *all,
+					   unsigned count, unsigned answers, uint8_t (*frames)[FRAME_BYTES])
 {
 	static struct answer_query query[BATCH];
 	uint64_t octets = 0;
@@ -125,8 +132,8 @@ int main(int argc, char **argv)
 	uint64_t octets = measure(snapshot, &thread, all, count, answers, frames);
 	double seconds = (double)(clock_mono_ns() - start_ns) / 1e9;
 
-	printf("{\"scenario\": \"%s\", \"names\": %u, \"answers\": %u, \"per_second\": %.0f, \"ns\": %.1f, \"octets\": %.1f}\n", s->name, names, answers,
-	       answers / seconds, seconds * 1e9 / answers, (double)octets / answers);
+	printf("{\"scenario\": \"%s\", \"names\": %u, \"answers\": %u, \"per_second\": %.0f, \"ns\": %.1f, \"octets\": %.1f}\n",
+	       s->name, names, answers, answers / seconds, seconds * 1e9 / answers, (double)octets / answers);
 	free(frames);
 	free(all);
 	free(text);
