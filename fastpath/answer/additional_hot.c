@@ -4,7 +4,10 @@
  * and left out when it does not fit. At most ANSWER_MAX_ADDITIONAL_NAMES names. */
 #include "answer/answer_internal.h"
 
-struct seen { unsigned count; const struct zone_rrset *rrset[2 * ANSWER_MAX_ADDITIONAL_NAMES]; };
+struct seen {
+	unsigned count;
+	const struct zone_rrset *rrset[2 * ANSWER_MAX_ADDITIONAL_NAMES];
+};
 
 static bool is_seen(struct seen *seen, const struct zone_rrset *rrset)
 {
@@ -31,7 +34,8 @@ static void render_addresses(struct walk *w, struct seen *seen, struct zone_at t
 		uint32_t block_pos;
 
 		if (rrset && !is_seen(seen, rrset))
-			render_signed(w, SECTION_ADDITIONAL, target.image, rrset, &owner, w->additional_apex_pos, is_required, &block_pos);
+			render_signed(w, SECTION_ADDITIONAL, target.image, rrset, &owner, w->additional_apex_pos, is_required,
+				      &block_pos);
 	}
 }
 

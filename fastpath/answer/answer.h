@@ -14,42 +14,47 @@
 #include "table/snapshot.h"
 
 enum answer_verdict {
-	ANSWER_SEND,             /* response_bytes of msg are the response */
+	ANSWER_SEND,		 /* response_bytes of msg are the response */
 	ANSWER_SEND_AND_REFRESH, /* the same, and the resolver should refresh the entry (with the cache) */
-	ANSWER_MISS,             /* the resolver must answer: question, hash, flags are in the query (with the cache) */
-	ANSWER_DROP,             /* say nothing; counted */
+	ANSWER_MISS,		 /* the resolver must answer: question, hash, flags are in the query (with the cache) */
+	ANSWER_DROP,		 /* say nothing; counted */
 };
 enum answer_transport { TRANSPORT_UDP, TRANSPORT_TCP };
 
 /* Where it came from: for cookies, access and limits. IPv4 is stored in the first 4 octets, the rest zero. */
-struct answer_client { uint8_t address[16]; uint16_t port; uint8_t family; /* 4 or 6 */ uint8_t transport; };
+struct answer_client {
+	uint8_t address[16];
+	uint16_t port;
+	uint8_t family; /* 4 or 6 */
+	uint8_t transport;
+};
 
 struct answer_query {
 	/* in */
 	uint8_t *msg;
 	uint32_t query_bytes;
-	uint32_t capacity_bytes;     /* room in msg; a response never exceeds it; at least 512 */
+	uint32_t capacity_bytes; /* room in msg; a response never exceeds it; at least 512 */
 	struct answer_client client;
 	/* out */
 	uint32_t response_bytes;
-	uint16_t rcode;              /* extended, for counters and the log */
+	uint16_t rcode; /* extended, for counters and the log */
 	/* answer_prepare's results, for answer_finish and for MISS */
 	uint8_t state_;
-	uint8_t label_count;         /* of the question's name */
+	uint8_t label_count; /* of the question's name */
 	bool has_edns, is_do;
-	uint8_t cookie_state;        /* enum cookie_state (answer/cookie.h) */
+	uint8_t cookie_state;	       /* enum cookie_state (answer/cookie.h) */
 	uint16_t qtype, qclass, flags; /* flags: header word of the query */
 	uint16_t edns_payload_bytes;
-	uint16_t tsig_offset;        /* of a TSIG record in the query; 0: none */
-	uint16_t question_end;       /* offset behind the question */
-	int16_t ede;                 /* enum ede_code */
-	uint8_t edns_options;        /* ANSWER_OPT_ asked for */
+	uint16_t tsig_offset;  /* of a TSIG record in the query; 0: none */
+	uint16_t question_end; /* offset behind the question */
+	int16_t ede;	       /* enum ede_code */
+	uint8_t edns_options;  /* ANSWER_OPT_ asked for */
 	uint8_t name_bytes;
-	uint8_t cookie[24];          /* client cookie, then the server cookie that goes into the response */
+	uint8_t cookie[24]; /* client cookie, then the server cookie that goes into the response */
 	uint64_t name_hash;
 	const struct zone_view *zone;
-	uint8_t zone_label;          /* index of the apex's first label in the question's name */
-	uint8_t lower[NAME_MAX_BYTES + 33];          /* lower-cased name; padded so that wide loads may read on */
+	uint8_t zone_label;		    /* index of the apex's first label in the question's name */
+	uint8_t lower[NAME_MAX_BYTES + 33]; /* lower-cased name; padded so that wide loads may read on */
 	uint8_t label_offset[NAME_MAX_LABELS + 1];
 };
 enum { ANSWER_OPT_NSID = 1, ANSWER_OPT_KEEPALIVE = 2 };

@@ -52,8 +52,8 @@ static void write_header(const struct walk *w)
 		flags |= DNS_AA;
 	if (unlikely(w->r.is_full))
 		flags |= DNS_TC;
-	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)(q->state_ != STATE_HEADER) << 32 | (uint32_t)w->r.count[SECTION_ANSWER] << 16 |
-				    w->r.count[SECTION_AUTHORITY]);
+	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)(q->state_ != STATE_HEADER) << 32 |
+				    (uint32_t)w->r.count[SECTION_ANSWER] << 16 | w->r.count[SECTION_AUTHORITY]);
 	store_be16(msg + 10, w->r.count[SECTION_ADDITIONAL]);
 }
 
@@ -64,7 +64,8 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 
 	if (unlikely(q->state_ == STATE_DROP))
 		return ANSWER_DROP;
-	if (unlikely(q->cookie_state != COOKIE_NONE && (s->settings.flags & SETTINGS_F_COOKIES) && s->settings.cookie_secret_count > 0)) {
+	if (unlikely(q->cookie_state != COOKIE_NONE && (s->settings.flags & SETTINGS_F_COOKIES) &&
+		     s->settings.cookie_secret_count > 0)) {
 		cookie_verify(&s->settings, t, q);
 		cookie_renew(&s->settings, t->wall_s, q);
 	}

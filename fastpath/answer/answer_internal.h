@@ -12,19 +12,19 @@
 #include "dns/rr_type.h"
 #include "table/zone_image.h"
 
-#define ANSWER_MAX_CHAIN 16u            /* CNAME and DNAME steps followed for one question */
-#define ANSWER_MAX_AUTHORITY 24u        /* RRsets of one authority section: a proof per chain step, SOA or NS, DS, the last proof */
+#define ANSWER_MAX_CHAIN 16u	 /* CNAME and DNAME steps followed for one question */
+#define ANSWER_MAX_AUTHORITY 24u /* RRsets of one authority section: a proof per chain step, SOA or NS, DS, the last proof */
 #define ANSWER_MAX_ADDITIONAL_NAMES 13u
-#define ANSWER_MAX_QUERY_RECORDS 16u    /* records behind the question that a query may carry */
+#define ANSWER_MAX_QUERY_RECORDS 16u /* records behind the question that a query may carry */
 
 /* What answer_prepare found, in answer_query.state_. */
 enum answer_state {
 	STATE_DROP,
-	STATE_HEADER,           /* respond with the header alone: the question could not be read or must not be repeated */
-	STATE_QUESTION,         /* respond with header and question: the rcode says all */
-	STATE_TSIG,             /* the same, and a TSIG record that says BADKEY */
+	STATE_HEADER,	/* respond with the header alone: the question could not be read or must not be repeated */
+	STATE_QUESTION, /* respond with header and question: the rcode says all */
+	STATE_TSIG,	/* the same, and a TSIG record that says BADKEY */
 	STATE_CHAOS,
-	STATE_ZONE,             /* a zone of ours is in q->zone */
+	STATE_ZONE, /* a zone of ours is in q->zone */
 };
 
 enum render_section { SECTION_ANSWER, SECTION_AUTHORITY, SECTION_ADDITIONAL, SECTION_COUNT_ };
@@ -32,50 +32,60 @@ enum render_section { SECTION_ANSWER, SECTION_AUTHORITY, SECTION_ADDITIONAL, SEC
 /* The message being written. */
 struct render {
 	uint8_t *msg;
-	uint32_t pos;           /* next free octet */
-	uint32_t limit;         /* records end here at the latest; room for the OPT is taken off */
+	uint32_t pos;	/* next free octet */
+	uint32_t limit; /* records end here at the latest; room for the OPT is taken off */
 	uint16_t count[SECTION_COUNT_];
-	bool is_full;           /* a record that the answer needs did not fit: TC */
+	bool is_full; /* a record that the answer needs did not fit: TC */
 };
 
 /* Whose name stands before the records. */
 enum owner_kind { OWNER_POINTER, OWNER_NODE, OWNER_NSEC3 };
 struct owner {
 	uint8_t kind;
-	uint16_t pointer;               /* OWNER_POINTER: offset of the name in the message */
-	uint32_t apex_pos;              /* the others: offset of their zone's apex in the message */
+	uint16_t pointer;		/* OWNER_POINTER: offset of the name in the message */
+	uint32_t apex_pos;		/* the others: offset of their zone's apex in the message */
 	const struct zone_image *image; /* the others: theirs */
-	const void *object;             /* struct zone_node or struct zone_nsec3 */
+	const void *object;		/* struct zone_node or struct zone_nsec3 */
 };
 
-struct pending { const struct zone_image *image; const struct zone_rrset *rrset; struct owner owner; };
+struct pending {
+	const struct zone_image *image;
+	const struct zone_rrset *rrset;
+	struct owner owner;
+};
 
 struct walk {
 	const struct snapshot *snapshot;
-	struct answer_query *q;         /* q->zone, zone_label, lower, label_offset, label_count, name_bytes, name_hash follow the chain */
+	struct answer_query
+		*q; /* q->zone, zone_label, lower, label_offset, label_count, name_bytes, name_hash follow the chain */
 	struct render r;
-	uint32_t name_pos, apex_pos;    /* where the current name and its zone's apex stand in the message */
+	uint32_t name_pos, apex_pos; /* where the current name and its zone's apex stand in the message */
 	uint16_t rcode;
 	bool is_aa;
 	uint8_t pending_count, seen_count, dname_count;
-	uint64_t seen[ANSWER_MAX_CHAIN + 1];  /* hashes of the chain's names: a loop ends where it closes */
-	struct { const struct zone_rrset *rrset; uint32_t block_pos; } dname[ANSWER_MAX_CHAIN];  /* in the answer already */
+	uint64_t seen[ANSWER_MAX_CHAIN + 1]; /* hashes of the chain's names: a loop ends where it closes */
+	struct {
+		const struct zone_rrset *rrset;
+		uint32_t block_pos;
+	} dname[ANSWER_MAX_CHAIN]; /* in the answer already */
 	struct pending pending[ANSWER_MAX_AUTHORITY];
 	/* the RRset whose names want addresses, if any */
 	const struct zone_rrset *additional_of;
 	struct zone_at additional_at;
 	uint32_t additional_block_pos, additional_apex_pos;
-	const struct zone_node *referral_cut;   /* glue below it is required (RFC 9471) */
+	const struct zone_node *referral_cut; /* glue below it is required (RFC 9471) */
 };
 
 /* --- render_hot.c, render_inline.h --------------------------------------------------------------------------------------------------- */
 /* Appends an RRset; false, with r unchanged but for is_full where `is_needed`, if it does not fit. *block_pos, where the
  * RR block (table/zone_image.h) begins: names in it are found relative to that. */
-HOT bool render_rrset(struct render *r, enum render_section section, const struct zone_image *image, const struct zone_rrset *rrset,
-		      const struct owner *owner, uint32_t apex_pos, bool is_needed, uint32_t *block_pos);
+HOT bool render_rrset(struct render *r, enum render_section section, const struct zone_image *image,
+		      const struct zone_rrset *rrset, const struct owner *owner, uint32_t apex_pos, bool is_needed,
+		      uint32_t *block_pos);
 /* The same with its signatures, all or nothing. */
-HOT bool render_signed(struct walk *w, enum render_section section, const struct zone_image *image, const struct zone_rrset *rrset,
-		       const struct owner *owner, uint32_t apex_pos, bool is_needed, uint32_t *block_pos);
+HOT bool render_signed(struct walk *w, enum render_section section, const struct zone_image *image,
+		       const struct zone_rrset *rrset, const struct owner *owner, uint32_t apex_pos, bool is_needed,
+		       uint32_t *block_pos);
 /* Offset of the suffix that drops `drop` labels of the name at pos of a message that we wrote; follows pointers. */
 HOT uint32_t message_suffix(const uint8_t *msg, uint32_t pos, unsigned drop);
 /* The name at pos of a message that we wrote becomes the current name of q: lowered, measured, hashed. */
@@ -90,7 +100,10 @@ HOT void denial_unsigned_delegation(struct walk *w, struct zone_at cut);
 
 /* --- tsig_hot.c ----------------------------------------------------------------------------------------------------- */
 #define TSIG_COPY_BYTES 544
-struct tsig_query { uint16_t key_bytes, algorithm_bytes; uint8_t bytes[TSIG_COPY_BYTES]; };   /* key_bytes 0: unusable */
+struct tsig_query {
+	uint16_t key_bytes, algorithm_bytes;
+	uint8_t bytes[TSIG_COPY_BYTES];
+}; /* key_bytes 0: unusable */
 /* Saves the query's TSIG before the response is written over it. */
 HOT void tsig_copy(const struct answer_query *q, struct tsig_query *out);
 HOT void tsig_render(struct walk *w, const struct tsig_query *tsig);

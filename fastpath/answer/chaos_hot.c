@@ -2,7 +2,10 @@
 /* Class CH: version.bind, version.server, hostname.bind, id.server (RFC 4892), as TXT with TTL 0. */
 #include "answer/answer_internal.h"
 
-struct chaos_name { uint8_t wire[18], bytes; bool is_version; };
+struct chaos_name {
+	uint8_t wire[18], bytes;
+	bool is_version;
+};
 
 static const struct chaos_name chaos_names[] = {
 	{ "\7version\4bind", 14, true },
@@ -27,7 +30,7 @@ void chaos_answer(struct walk *w)
 	w->is_aa = true;
 	if (q->qtype != RR_TXT && q->qtype != RR_ANY)
 		return;
-	uint32_t bytes = (uint32_t)strlen(text);   /* at most 127: settings_load checks */
+	uint32_t bytes = (uint32_t)strlen(text); /* at most 127: settings_load checks */
 	uint8_t *p = w->r.msg + w->r.pos;
 
 	if (w->r.pos + ZONE_RR_FIXED_BYTES + 1 + bytes > w->r.limit) {

@@ -5,15 +5,15 @@
 
 #define COOKIE_CLIENT_BYTES 8
 #define COOKIE_SERVER_BYTES 16
-#define COOKIE_MAX_AGE_S 3600           /* RFC 9018 section 4.3 */
+#define COOKIE_MAX_AGE_S 3600 /* RFC 9018 section 4.3 */
 #define COOKIE_MAX_AHEAD_S 300
 #define COOKIE_RENEW_AGE_S 1800
 
 enum cookie_state {
-	COOKIE_NONE,            /* no cookie option */
+	COOKIE_NONE, /* no cookie option */
 	COOKIE_CLIENT_ONLY,
-	COOKIE_SERVER_GIVEN,    /* a server cookie of 16 octets, not yet verified */
-	COOKIE_SERVER_ODD,      /* one of another length: not ours */
+	COOKIE_SERVER_GIVEN, /* a server cookie of 16 octets, not yet verified */
+	COOKIE_SERVER_ODD,   /* one of another length: not ours */
 	COOKIE_VALID,
 	COOKIE_INVALID,
 };

@@ -6,7 +6,9 @@
 
 #define SIP_ROTATE(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
 
-struct sip { uint64_t v0, v1, v2, v3; };
+struct sip {
+	uint64_t v0, v1, v2, v3;
+};
 
 ALWAYS_INLINE void sip_round(struct sip *s)
 {

@@ -13,7 +13,7 @@ static void pend_nsec(struct walk *w, struct zone_at at)
 	if (!nsec)
 		return;
 	if (at.node->hash == w->q->name_hash) {
-		owner.kind = OWNER_POINTER;     /* the question's own name: two octets instead of its labels */
+		owner.kind = OWNER_POINTER; /* the question's own name: two octets instead of its labels */
 		owner.pointer = (uint16_t)w->name_pos;
 	}
 	zone_pend(w, at.image, nsec, owner);
@@ -23,7 +23,8 @@ static void pend_nsec3(struct walk *w, struct zone_nsec3_at found)
 {
 	if (found.nsec3)
 		zone_pend(w, found.image, zone_ptr(found.image, found.nsec3->rrset),
-			  (struct owner){ .kind = OWNER_NSEC3, .apex_pos = w->apex_pos, .image = found.image, .object = found.nsec3 });
+			  (struct owner){
+				  .kind = OWNER_NSEC3, .apex_pos = w->apex_pos, .image = found.image, .object = found.nsec3 });
 }
 
 /* The NSEC3 that covers the current name's ancestor of `labels` + 1 labels: the next closer name. */
@@ -75,7 +76,7 @@ void denial_nxdomain(struct walk *w, struct zone_at encloser)
 
 	pend_nsec(w, zone_nsec_covering(w->q->zone, w->q->lower));
 	if (encloser.node->name_bytes + 2u > NAME_MAX_BYTES)
-		return;         /* no wildcard fits below it */
+		return; /* no wildcard fits below it */
 	memcpy(wildcard + 2, zone_node_name(encloser.node), encloser.node->name_bytes);
 	pend_nsec(w, zone_nsec_covering(w->q->zone, wildcard));
 }

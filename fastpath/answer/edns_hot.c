@@ -11,7 +11,7 @@ static bool parse_cookie(struct answer_query *q, const uint8_t *data, uint32_t b
 	if (bytes != COOKIE_CLIENT_BYTES && (bytes < 16 || bytes > 40))
 		return false;
 	if (q->cookie_state != COOKIE_NONE)
-		return true;    /* section 5.2: only the first one counts */
+		return true; /* section 5.2: only the first one counts */
 	memcpy(q->cookie, data, COOKIE_CLIENT_BYTES);
 	if (bytes == COOKIE_CLIENT_BYTES) {
 		q->cookie_state = COOKIE_CLIENT_ONLY;
@@ -56,7 +56,8 @@ static bool wants_nsid(const struct settings *settings, const struct answer_quer
 }
 static bool wants_keepalive(const struct settings *settings, const struct answer_query *q)
 {
-	return (q->edns_options & ANSWER_OPT_KEEPALIVE) && q->client.transport == TRANSPORT_TCP && settings->tcp_idle_timeout_100ms > 0;
+	return (q->edns_options & ANSWER_OPT_KEEPALIVE) && q->client.transport == TRANSPORT_TCP &&
+	       settings->tcp_idle_timeout_100ms > 0;
 }
 
 uint32_t edns_response_bytes(const struct settings *settings, const struct answer_query *q)
@@ -105,7 +106,8 @@ void edns_render(struct walk *w, uint32_t end)
 			p = put_option(p, EDNS_TCP_KEEPALIVE, &timeout, 2);
 		}
 	}
-	if (q->ede != EDE_NONE && (settings->flags & SETTINGS_F_EDE) && (uint32_t)(p - w->r.msg) + OPTION_HEADER_BYTES + 2 <= end) {
+	if (q->ede != EDE_NONE && (settings->flags & SETTINGS_F_EDE) &&
+	    (uint32_t)(p - w->r.msg) + OPTION_HEADER_BYTES + 2 <= end) {
 		be16 code = be16_from((uint16_t)q->ede);
 
 		p = put_option(p, EDNS_EDE, &code, 2);

@@ -7,7 +7,8 @@
 #include "answer/cookie.h"
 #include "dns/name_inline.h"
 
-static_assert(NAME_LOWER_SLACK_BYTES + NAME_MAX_BYTES <= sizeof((struct answer_query *)0)->lower + 1, "lower-casing writes ahead");
+static_assert(NAME_LOWER_SLACK_BYTES + NAME_MAX_BYTES <= sizeof((struct answer_query *)0)->lower + 1,
+	      "lower-casing writes ahead");
 static_assert(DNS_HEADER_BYTES + NAME_MAX_BYTES + NAME_LOWER_SLACK_BYTES <= 512, "and reads ahead within the least capacity");
 
 /* Fills lower, label offsets, count, bytes and hash of q from the name at *pos (in front of query_bytes); no pointers allowed. */
@@ -61,7 +62,7 @@ static bool skip_name(const uint8_t *msg, uint32_t end, uint32_t *pos)
 static bool parse_opt(struct answer_query *q, const uint8_t *fixed, uint32_t rdata_bytes)
 {
 	if (q->has_edns)
-		return false;   /* RFC 6891 section 6.1.1: more than one is an error */
+		return false; /* RFC 6891 section 6.1.1: more than one is an error */
 	q->has_edns = true;
 	q->edns_payload_bytes = load_be16(fixed + 2);
 	q->is_do = (load_be16(fixed + 6) & EDNS_DO) != 0;
@@ -98,7 +99,7 @@ static bool parse_records(struct answer_query *q)
 			return false;
 		if (type == RR_TSIG) {
 			if (i + 1 != records || load_be16(fixed + 2) != RR_CLASS_ANY)
-				return false;   /* RFC 8945 section 5.1: the last one */
+				return false; /* RFC 8945 section 5.1: the last one */
 			q->tsig_offset = (uint16_t)owner;
 		}
 	}
@@ -110,18 +111,14 @@ static uint16_t qtype_rcode(const struct answer_query *q)
 {
 	switch (q->qtype) {
 	case RR_OPT:
-	case RR_TSIG:
-		return RCODE_FORMERR;
+	case RR_TSIG: return RCODE_FORMERR;
 	case RR_MAILA:
 	case RR_MAILB:
-	case RR_TKEY:
-		return RCODE_NOTIMP;
-	case RR_AXFR:           /* RFC 5936 section 4.2: not over UDP */
+	case RR_TKEY: return RCODE_NOTIMP;
+	case RR_AXFR: /* RFC 5936 section 4.2: not over UDP */
 		return q->client.transport == TRANSPORT_UDP ? RCODE_FORMERR : RCODE_REFUSED;
-	case RR_IXFR:
-		return RCODE_REFUSED;
-	default:
-		return q->qtype == 0 ? RCODE_FORMERR : RCODE_NOERROR;
+	case RR_IXFR: return RCODE_REFUSED;
+	default: return q->qtype == 0 ? RCODE_FORMERR : RCODE_NOERROR;
 	}
 }
 
@@ -154,7 +151,7 @@ static uint8_t classify(const struct snapshot *s, struct answer_query *q)
 	if (q->rcode != RCODE_NOERROR)
 		return STATE_QUESTION;
 	if (unlikely(q->tsig_offset != 0)) {
-		q->rcode = RCODE_NOTAUTH;       /* no keys are known: BADKEY (RFC 8945 section 5.2.1) */
+		q->rcode = RCODE_NOTAUTH; /* no keys are known: BADKEY (RFC 8945 section 5.2.1) */
 		return STATE_TSIG;
 	}
 	if (unlikely(q->qclass == RR_CLASS_CH))
@@ -187,7 +184,7 @@ static uint8_t prepare(const struct snapshot *s, struct answer_thread *t, struct
 		return STATE_DROP;
 	}
 	if (unlikely((q->flags & DNS_OPCODE_MASK) != OPCODE_QUERY << DNS_OPCODE_SHIFT)) {
-		q->rcode = RCODE_NOTIMP;        /* what follows the header is another opcode's business */
+		q->rcode = RCODE_NOTIMP; /* what follows the header is another opcode's business */
 		return STATE_HEADER;
 	}
 	uint32_t pos = DNS_HEADER_BYTES;

@@ -25,7 +25,8 @@ static uint32_t owner_labels(const struct owner *owner, uint8_t *text)
 
 	*text++ = NSEC3_LABEL_BYTES;
 	for (unsigned i = 0; i < 4; i++, hash += 5, text += 8) {
-		uint64_t bits = (uint64_t)hash[0] << 32 | (uint64_t)hash[1] << 24 | (uint64_t)hash[2] << 16 | (uint64_t)hash[3] << 8 | hash[4];
+		uint64_t bits = (uint64_t)hash[0] << 32 | (uint64_t)hash[1] << 24 | (uint64_t)hash[2] << 16 |
+				(uint64_t)hash[3] << 8 | hash[4];
 
 		for (unsigned j = 0; j < 8; j++)
 			text[j] = (uint8_t)digits[bits >> (35 - 5 * j) & 31];
@@ -50,8 +51,8 @@ static bool put_pointer(struct render *r, uint32_t target)
 }
 
 /* One RR of a far block: rdata from..to, with its embedded names [*next..) written out. */
-static bool put_far_rdata(struct render *r, const struct zone_image *image, const struct zone_rrset *rrset, uint32_t from, uint32_t to,
-			  unsigned *next)
+static bool put_far_rdata(struct render *r, const struct zone_image *image, const struct zone_rrset *rrset, uint32_t from,
+			  uint32_t to, unsigned *next)
 {
 	const uint8_t *block = zone_rrset_block(rrset);
 	const struct zone_embedded *embedded = zone_rrset_embedded(rrset);
@@ -70,7 +71,8 @@ static bool put_far_rdata(struct render *r, const struct zone_image *image, cons
 	return put(r, block + from, to - from);
 }
 
-static bool render_far(struct render *r, const struct zone_image *image, const struct zone_rrset *rrset, const struct owner *owner)
+static bool render_far(struct render *r, const struct zone_image *image, const struct zone_rrset *rrset,
+		       const struct owner *owner)
 {
 	const uint8_t *block = zone_rrset_block(rrset);
 	uint8_t labels[NAME_MAX_BYTES];
@@ -146,7 +148,7 @@ bool render_signed(struct walk *w, enum render_section section, const struct zon
 uint32_t message_suffix(const uint8_t *msg, uint32_t pos, unsigned drop)
 {
 	for (;;) {
-		while (msg[pos] >= 0xc0)        /* ours point backwards to labels, so this ends */
+		while (msg[pos] >= 0xc0) /* ours point backwards to labels, so this ends */
 			pos = load_be16(msg + pos) & DNS_POINTER_MAX;
 		if (drop-- == 0)
 			return pos;

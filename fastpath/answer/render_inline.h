@@ -38,8 +38,8 @@ ALWAYS_INLINE bool render_is_near(uint32_t pos, const struct zone_rrset *rrset)
 }
 
 /* Copies the block to r->pos and puts its names right; the caller has seen that it fits and is near. */
-ALWAYS_INLINE void render_block(struct render *r, enum render_section section, const struct zone_rrset *rrset, uint32_t first, uint32_t others,
-				uint32_t apex_pos)
+ALWAYS_INLINE void render_block(struct render *r, enum render_section section, const struct zone_rrset *rrset, uint32_t first,
+				uint32_t others, uint32_t apex_pos)
 {
 	uint8_t *block = r->msg + r->pos;
 

@@ -3,7 +3,7 @@
 #include "answer/answer_internal.h"
 
 #define TSIG_BADKEY 17
-#define TSIG_RDATA_REST_BYTES 16u       /* time 6, fudge 2, MAC size 2, original id 2, error 2, other length 2 */
+#define TSIG_RDATA_REST_BYTES 16u /* time 6, fudge 2, MAC size 2, original id 2, error 2, other length 2 */
 
 static_assert(TSIG_COPY_BYTES >= 2 * NAME_MAX_BYTES + 10 + 8, "key name, fixed fields, algorithm, time and fudge");
 
@@ -15,7 +15,7 @@ void tsig_copy(const struct answer_query *q, struct tsig_query *out)
 
 	out->key_bytes = 0;
 	if (key == 0 || left < key + 10)
-		return;         /* a compressed key name: RFC 8945 section 4.2 forbids it */
+		return; /* a compressed key name: RFC 8945 section 4.2 forbids it */
 	algorithm = name_wire_bytes(tsig + key + 10, left - key - 10);
 	if (algorithm == 0 || left < key + 10 + algorithm + 8)
 		return;

@@ -63,7 +63,7 @@ static enum step referral(struct walk *w, struct zone_at cut)
 	if (!ns)
 		return STEP_DONE;
 	zone_pend(w, cut.image, ns, owner);
-	w->additional_of = ns;          /* its block's place is known when the authority section is written */
+	w->additional_of = ns; /* its block's place is known when the authority section is written */
 	w->additional_at = cut;
 	w->additional_apex_pos = w->apex_pos;
 	w->referral_cut = cut.node;
@@ -93,7 +93,8 @@ static enum step follow(struct walk *w, uint32_t target_pos)
 	for (unsigned i = 0; i < w->seen_count; i++)
 		if (w->seen[i] == q->name_hash)
 			return STEP_DONE;
-	if (!zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0, &hit) || !hit.view->base)
+	if (!zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0, &hit) ||
+	    !hit.view->base)
 		return STEP_DONE;
 	q->zone = hit.view;
 	q->zone_label = (uint8_t)hit.zone_label;
@@ -107,14 +108,15 @@ static enum step synthesize_cname(struct walk *w, struct zone_at dname, uint32_t
 {
 	struct render *r = &w->r;
 	struct answer_query *q = w->q;
-	uint32_t prefix_bytes = (uint32_t)q->name_bytes - dname.node->name_bytes, target_pos = dname_block_pos + ZONE_RR_FIXED_BYTES;
+	uint32_t prefix_bytes = (uint32_t)q->name_bytes - dname.node->name_bytes,
+		 target_pos = dname_block_pos + ZONE_RR_FIXED_BYTES;
 	uint8_t *p = r->msg + r->pos;
 	uint32_t target_bytes = 1;
 
 	for (const uint8_t *label = r->msg + target_pos; *label; label += 1u + *label)
 		target_bytes += 1u + *label;
 	if (prefix_bytes + target_bytes > NAME_MAX_BYTES) {
-		w->rcode = RCODE_YXDOMAIN;      /* RFC 6672 section 2.2 */
+		w->rcode = RCODE_YXDOMAIN; /* RFC 6672 section 2.2 */
 		return STEP_DONE;
 	}
 	if (target_pos > DNS_POINTER_MAX || r->pos + ZONE_RR_FIXED_BYTES + prefix_bytes + 2 > r->limit) {
@@ -192,7 +194,8 @@ static void any_answer(struct walk *w, struct zone_at at)
 		if (w->q->qtype == RR_RRSIG) {
 			if (rrset->signature == 0)
 				continue;
-			render_rrset(&w->r, SECTION_ANSWER, at.image, zone_rrset_signature(at.image, rrset), &owner, w->apex_pos, true, &block_pos);
+			render_rrset(&w->r, SECTION_ANSWER, at.image, zone_rrset_signature(at.image, rrset), &owner, w->apex_pos,
+				     true, &block_pos);
 		} else {
 			/* The denial of a name is no answer to "what is there" where something else is. */
 			if (is_udp && slot[i].type == RR_NSEC && i + 1u < at.node->rrset_count)
@@ -226,14 +229,15 @@ static enum step node_answer(struct walk *w, struct zone_at at, struct zone_at e
 	authoritative(w);
 	rrset = zone_node_rrset(at, qtype);
 	if (likely(rrset)) {
-		if (render_signed(w, SECTION_ANSWER, at.image, rrset, &owner, w->apex_pos, true, &block_pos) && rrset->embedded_count > 0)
+		if (render_signed(w, SECTION_ANSWER, at.image, rrset, &owner, w->apex_pos, true, &block_pos) &&
+		    rrset->embedded_count > 0)
 			want_additional(w, at, rrset, block_pos);
 	} else if (qtype == RR_ANY || qtype == RR_RRSIG) {
 		any_answer(w, at);
 	} else if (at.node->flags & ZONE_NODE_CNAME) {
 		rrset = zone_node_rrset(at, RR_CNAME);
 		if (encloser.node && w->q->is_do)
-			denial_wildcard_answer(w, encloser);    /* before the chain moves on to another zone */
+			denial_wildcard_answer(w, encloser); /* before the chain moves on to another zone */
 		return rrset ? cname_answer(w, at, rrset) : STEP_DONE;
 	}
 	if (w->r.count[SECTION_ANSWER] == before && !w->r.is_full)
