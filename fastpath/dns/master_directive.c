@@ -16,7 +16,7 @@ static bool nothing_follows(struct master_reader *r, uint32_t i)
 	if (i >= r->entry.count)
 		return true;
 	master_error(r, master_place_of(r, i), "expected the end of the directive, found %s",
-	             master_show(shown, &r->entry.token[i]));
+		     master_show(shown, &r->entry.token[i]));
 	return false;
 }
 
@@ -61,7 +61,7 @@ static void directive_ttl(struct master_reader *r)
 
 	if (r->entry.count < 2 || t->quoted || master_ttl_parse(t->text, t->bytes, &ttl_s) != ERR_OK)
 		master_error(r, master_place_of(r, 1), "expected a TTL of at most %u seconds, such as 3600 or 1h30m, found %s",
-		             MASTER_MAX_TTL_S, master_show_word(shown, r, 1));
+			     MASTER_MAX_TTL_S, master_show_word(shown, r, 1));
 	else
 		nothing_follows(r, 2);
 	/* After an error as well, so that not every entry that relies on it is reported too. */
@@ -133,7 +133,7 @@ static void directive_include(struct master_reader *r)
 	}
 	if (r->depth == MASTER_MAX_INCLUDE_DEPTH || r->includes == MASTER_MAX_INCLUDES) {
 		master_error(r, place, "expected at most %u files inside each other and %u in all, found one more: '%s'",
-		             MASTER_MAX_INCLUDE_DEPTH, MASTER_MAX_INCLUDES, path);
+			     MASTER_MAX_INCLUDE_DEPTH, MASTER_MAX_INCLUDES, path);
 		return;
 	}
 	err = r->callbacks->open(r->callbacks->user, path, s->file.name, &file);
@@ -166,5 +166,5 @@ void master_directive(struct master_reader *r)
 		master_generate(r);
 	else
 		master_error(r, master_place_of(r, 0), "expected $ORIGIN, $TTL, $INCLUDE, $GENERATE or an owner name, found %s",
-		             master_show(shown, t));
+			     master_show(shown, t));
 }

@@ -8,9 +8,9 @@
 #include "dns/master_internal.h"
 
 #define OWNER_TEXT_BYTES 2048
-#define DATA_TEXT_BYTES  4096
-#define MAX_WIDTH        255
-#define NUMBER_BYTES     320 /* MAX_WIDTH, or the longest number, or 32 nibbles, and a NUL */
+#define DATA_TEXT_BYTES 4096
+#define MAX_WIDTH 255
+#define NUMBER_BYTES 320 /* MAX_WIDTH, or the longest number, or 32 nibbles, and a NUL */
 
 struct range {
 	uint32_t start, stop, step;
@@ -171,7 +171,7 @@ struct generate {
 static bool generate_one(struct master_reader *r, struct generate *g, uint32_t iterator)
 {
 	struct text owner_text = { g->owner_text, 0, sizeof(g->owner_text) },
-	            data_text = { g->data_text, 0, sizeof(g->data_text) };
+		    data_text = { g->data_text, 0, sizeof(g->data_text) };
 	const uint8_t *origin = master_source(r)->origin;
 	uint8_t owner[NAME_MAX_BYTES];
 	char shown[MASTER_SHOWN_BYTES];
@@ -220,13 +220,13 @@ void master_generate(struct master_reader *r)
 
 	if (e->count < 2 || !range_parse(&e->token[1], &range)) {
 		master_error(r, master_place_of(r, 1), "expected a range start-stop or start-stop/step, found %s",
-		             master_show_word(shown, r, 1));
+			     master_show_word(shown, r, 1));
 		return;
 	}
 	count = (uint64_t)(range.stop - range.start) / range.step + 1;
 	if (count > MASTER_MAX_GENERATE) {
 		master_error(r, master_place_of(r, 1), "expected a range of at most %u numbers, found %s", MASTER_MAX_GENERATE,
-		             master_show_word(shown, r, 1));
+			     master_show_word(shown, r, 1));
 		return;
 	}
 	if (e->count < 3) {
@@ -237,8 +237,8 @@ void master_generate(struct master_reader *r)
 		return;
 	if (e->count != g.header.next + 1) {
 		master_error(r, master_place_of(r, MIN(g.header.next + 1, e->count)),
-		             "expected record data as one word, or quoted as a whole, found %s",
-		             master_show_word(shown, r, g.header.next + 1));
+			     "expected record data as one word, or quoted as a whole, found %s",
+			     master_show_word(shown, r, g.header.next + 1));
 		return;
 	}
 	g.owner = e->token[2];

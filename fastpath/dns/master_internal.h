@@ -4,10 +4,10 @@
 #include "dns/master.h"
 #include "dns/master_lex.h"
 
-#define MASTER_MAX_TTL_S      0x7fffffffu /* RFC 2181 section 8 */
-#define MASTER_MAX_INCLUDES   65536u      /* files read in all: a file that includes itself twice doubles at each level */
+#define MASTER_MAX_TTL_S 0x7fffffffu /* RFC 2181 section 8 */
+#define MASTER_MAX_INCLUDES 65536u   /* files read in all: a file that includes itself twice doubles at each level */
 #define MASTER_MAX_PATH_BYTES 4096u
-#define MASTER_TYPE_CACHE     16u
+#define MASTER_TYPE_CACHE 16u
 
 enum master_owner {
 	MASTER_OWNER_NONE, /* no entry named one yet */
@@ -70,7 +70,7 @@ bool master_header_parse(struct master_reader *r, uint32_t first, struct master_
 /* Checks the data in words [first, count) of r->entry and hands the record over. `generated` is the place for everything if
  * the words don't stand in the file (else NULL). False if the data was wrong; the error was reported. */
 bool master_deliver(struct master_reader *r, const uint8_t *owner, size_t owner_bytes, const struct master_header *header,
-                    uint32_t first, const struct master_place *generated);
+		    uint32_t first, const struct master_place *generated);
 /* ERR_SYNTAX: not the shape of a TTL; ERR_RANGE: it is one, but above MASTER_MAX_TTL_S. */
 enum err master_ttl_parse(const char *text, size_t text_bytes, uint32_t *ttl_s);
 

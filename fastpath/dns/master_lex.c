@@ -4,7 +4,7 @@
 enum char_class { WORD = 0, BLANK, LINE_END, QUOTE, OPEN, CLOSE, COMMENT, ESCAPE, ZERO };
 
 static const uint8_t class_of[256] = {
-	[0] = ZERO,    ['\t'] = BLANK, ['\v'] = BLANK, ['\f'] = BLANK,  [' '] = BLANK,   ['\n'] = LINE_END,
+	[0] = ZERO,    ['\t'] = BLANK, ['\v'] = BLANK, ['\f'] = BLANK,	[' '] = BLANK,	 ['\n'] = LINE_END,
 	['"'] = QUOTE, ['('] = OPEN,   [')'] = CLOSE,  [';'] = COMMENT, ['\\'] = ESCAPE, ['\r'] = LINE_END,
 };
 
@@ -91,12 +91,12 @@ struct open_place {
 
 /* An entry that can't be ended. The text from its outermost parenthesis on is read again, so this is rationed. */
 static enum master_lex_result give_up_parenthesis(struct master_lexer *l, const struct open_place *open, const char *text,
-                                                  struct master_lex_error *error)
+						  struct master_lex_error *error)
 {
 	*error = (struct master_lex_error){ .at = open->at, .line = open->line, .line_start = open->line_start, .text = text };
 	if (++l->recoveries_ >= MASTER_MAX_RECOVERIES) {
 		error->text =
-		        "expected a closing parenthesis for this one; too many are missing, the rest of the file is not read";
+			"expected a closing parenthesis for this one; too many are missing, the rest of the file is not read";
 		l->pos_ = l->end_;
 		return MASTER_LEX_ERROR;
 	}
@@ -107,7 +107,7 @@ static enum master_lex_result give_up_parenthesis(struct master_lexer *l, const 
 }
 
 static enum master_lex_result bad_octet(struct master_lexer *l, const char *at, bool in_parentheses, const char *text,
-                                        struct master_lex_error *error)
+					struct master_lex_error *error)
 {
 	*error = (struct master_lex_error){ .at = at, .line = l->line_, .line_start = l->line_start_, .text = text };
 	recover(l, at, in_parentheses);
@@ -123,7 +123,7 @@ static void entry_begin(struct master_lexer *l, struct master_entry *e, const ch
 
 /* False if the entry is full or the word too long. */
 ALWAYS_INLINE bool entry_add(const struct master_lexer *l, struct master_entry *e, const char *start, const char *end,
-                             bool quoted)
+			     bool quoted)
 {
 	if (e->count == 0) {
 		e->first_line = l->line_;
@@ -157,7 +157,7 @@ ALWAYS_INLINE const char *scan_token(struct master_entry *e, const char *p, cons
 static const char zero_text[] = "expected text, found a NUL octet";
 static const char quote_text[] = "expected a closing quote on the same line as this one, found the end of the line";
 static const char many_text[] =
-        "expected an entry of at most 65600 words of at most 1048576 octets; is a parenthesis not closed?";
+	"expected an entry of at most 65600 words of at most 1048576 octets; is a parenthesis not closed?";
 
 enum master_lex_result master_lex_entry(struct master_lexer *l, struct master_entry *e, struct master_lex_error *error)
 {
@@ -212,7 +212,7 @@ enum master_lex_result master_lex_entry(struct master_lexer *l, struct master_en
 	}
 	if (depth > 0)
 		return give_up_parenthesis(l, &open, "expected a closing parenthesis for this one, found the end of the file",
-		                           error);
+					   error);
 	l->pos_ = p;
 	return e->count > 0 ? MASTER_LEX_ENTRY : MASTER_LEX_END;
 }

@@ -23,19 +23,19 @@ struct master_lexer {
 };
 
 struct master_entry {
-	const char *start;            /* first octet of the entry's first line */
-	const char *end;              /* behind the last word */
+	const char *start;	      /* first octet of the entry's first line */
+	const char *end;	      /* behind the last word */
 	uint32_t line, first_line;    /* of start; of the first word */
 	const char *first_line_start; /* first octet of the first word's line */
-	bool starts_blank;            /* the first line starts with a blank: the owner is the last one */
-	bool has_pairs;               /* some word is key="value" */
+	bool starts_blank;	      /* the first line starts with a blank: the owner is the last one */
+	bool has_pairs;		      /* some word is key="value" */
 	uint32_t count;
 	struct rdata_token token[MASTER_MAX_TOKENS];
 };
 
 struct master_lex_error {
 	const char *at; /* the offending octet */
-	uint32_t line;  /* of at */
+	uint32_t line;	/* of at */
 	const char *line_start;
 	const char *text; /* a static sentence */
 };
