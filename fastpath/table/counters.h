@@ -63,10 +63,11 @@ enum counter {
 #define X(e, name, help) C_##e,
 	COUNTERS(X)
 #undef X
-	C_COUNT_
+		C_COUNT_
 };
 enum counter_role { COUNTER_UNUSED, COUNTER_XDP, COUNTER_UDP, COUNTER_TCP, COUNTER_OTHER };
 
+/* clang-format off */
 struct counter_block {
 	alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, stored at least every 50 ms by a serving thread; 0: not serving */
 	_Atomic uint32_t role;          /* enum counter_role; stored last when the block is set up */
@@ -74,6 +75,7 @@ struct counter_block {
 	_Atomic uint64_t generation;    /* of the snapshot that the thread last used */
 	alignas(CACHE_LINE) _Atomic uint64_t value[C_COUNT_];
 };
+/* clang-format on */
 struct counters {
 	uint32_t magic, version;
 	uint64_t size_bytes;

@@ -59,7 +59,8 @@ enum err shm_create_growing(int *fd, const char *label)
 
 enum err shm_seal(int fd)
 {
-	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? err_from_errno(errno) : ERR_OK;
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? err_from_errno(errno)
+												    : ERR_OK;
 }
 
 bool shm_is_sealed(int fd, bool write)
@@ -98,10 +99,7 @@ enum err shm_map(const void **out, size_t *size_bytes, int fd)
 	return err;
 }
 
-enum err shm_map_writable(void **out, size_t *size_bytes, int fd)
-{
-	return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE);
-}
+enum err shm_map_writable(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE); }
 
 void shm_unmap(const void *map, size_t size_bytes)
 {

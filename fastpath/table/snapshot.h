@@ -9,16 +9,18 @@
 #include "table/zone_set.h"
 
 struct snapshot {
-	const struct zone_set *zones;   /* owned */
+	const struct zone_set *zones; /* owned */
 	struct settings settings;
-	uint64_t generation;            /* zone_set_generation(zones) */
+	uint64_t generation; /* zone_set_generation(zones) */
 };
 
 /* Takes zones. ERR_NOMEM leaves it the caller's. */
 MUST_USE enum err snapshot_create(struct snapshot **out, struct zone_set *take_zones, const struct settings *settings);
 void snapshot_destroy(struct snapshot *s);
 
-struct snapshot_holder { struct snapshot *_Atomic current_; };   /* all zero at first */
+struct snapshot_holder {
+	struct snapshot *_Atomic current_;
+}; /* all zero at first */
 /* Control thread only: swaps, waits for the grace period, destroys the old one. take NULL: ends with none. */
 void snapshot_publish(struct snapshot_holder *h, struct snapshot *take);
 /* Serving threads: register once; then per batch snapshot_acquire ... snapshot_quiescent; offline around anything that sleeps. */

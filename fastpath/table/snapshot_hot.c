@@ -6,7 +6,7 @@
 
 const struct snapshot *snapshot_acquire(const struct snapshot_holder *h)
 {
-	return atomic_load_explicit((struct snapshot *_Atomic *)&h->current_, memory_order_acquire);
+	return atomic_load_explicit((struct snapshot * _Atomic *)&h->current_, memory_order_acquire);
 }
 
 void snapshot_quiescent(void) { urcu_qsbr_quiescent_state(); }

@@ -36,10 +36,10 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct resolver {                        /* finds images of segments; lives during attach */
-	struct segment **segment;        /* ascending by id */
+struct resolver {		  /* finds images of segments; lives during attach */
+	struct segment **segment; /* ascending by id */
 	bool *is_used;
-	uint32_t *cursor;                /* per segment: where the last image was found; entries mostly come in their order */
+	uint32_t *cursor; /* per segment: where the last image was found; entries mostly come in their order */
 	size_t count, last;
 };
 
@@ -275,7 +275,8 @@ static struct zone_view *allocate_views(uint32_t count)
 		return malloc(bytes);
 	struct zone_view *view = aligned_alloc(HUGE_PAGE_BYTES, (bytes + HUGE_PAGE_BYTES - 1) & ~(size_t)(HUGE_PAGE_BYTES - 1));
 	if (view)
-		(void)madvise(view, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE); /* the last, partly used one stays small */
+		(void)madvise(view, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1),
+			      MADV_HUGEPAGE); /* the last, partly used one stays small */
 	return view;
 }
 
@@ -327,7 +328,8 @@ static struct zone_set *allocate(size_t segment_count)
 	return set;
 }
 
-enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count, const char **why)
+enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
+			 const char **why)
 {
 	if (!shm_is_sealed(map_fd, true)) {
 		*why = "the zone map is not sealed";
@@ -396,7 +398,8 @@ void zone_set_release(struct zone_set *set)
 uint64_t zone_set_generation(const struct zone_set *set) { return set->generation; }
 uint32_t zone_set_zones(const struct zone_set *set) { return set->zone_count; }
 
-void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view), void *user)
+void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view),
+		   void *user)
 {
 	if (!set->zone_count)
 		return;

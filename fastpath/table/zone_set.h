@@ -20,10 +20,11 @@ struct segment_header {
 	uint32_t magic, version;
 	uint64_t size_bytes;
 	uint32_t id, image_count;
-	uint64_t notes;              /* offset behind the last image, a multiple of 8: from here to the end stand the writer's own notes
+	uint64_t notes; /* offset behind the last image, a multiple of 8: from here to the end stand the writer's own notes
 	                              * (which files the images came from), which readers pass over unread. 0: there are none */
 };
 
+/* clang-format off */
 struct zone_map_image { uint32_t segment; zone_ref image; };   /* id of a segment, offset / 8 in it */
 struct zone_map_entry {              /* entries stand one behind the other, from zone_map.entries to the map's end */
 	uint64_t hash;               /* name_hash of the name below */
@@ -35,16 +36,17 @@ struct zone_map_entry {              /* entries stand one behind the other, from
 	struct zone_map_image image[];   /* [0] the base, then delta_count deltas, newest first; then the lower-cased name, padded to 8 */
 };
 enum zone_map_flags { ZONE_MAP_UNUSABLE = 1 };   /* configured, but not loaded: image[0] is zero, no deltas; the view's base is NULL */
+/* clang-format on */
 
 struct zone_map {
 	uint32_t magic, version;
 	uint64_t size_bytes;
-	uint64_t generation;         /* grows with every publication */
+	uint64_t generation; /* grows with every publication */
 	uint32_t view, zone_count;
 	uint32_t slot_mask, max_probe;
-	zone_ref slots;              /* struct zone_slot[]; node = ref of a zone_map_entry in this map */
-	zone_ref entries;            /* the first struct zone_map_entry; behind the slots */
-	uint64_t label_counts[2];    /* bit n: some zone's name has n labels; searches skip the other suffixes */
+	zone_ref slots;		  /* struct zone_slot[]; node = ref of a zone_map_entry in this map */
+	zone_ref entries;	  /* the first struct zone_map_entry; behind the slots */
+	uint64_t label_counts[2]; /* bit n: some zone's name has n labels; searches skip the other suffixes */
 };
 static_assert(sizeof(struct segment_header) == 32, "ABI");
 static_assert(sizeof(struct zone_map_entry) == 24, "ABI");
@@ -55,7 +57,8 @@ struct zone_map_build;
 MUST_USE enum err zone_map_build_create(struct zone_map_build **out, uint64_t generation);
 /* Adds a zone: name is wire, copied. ERR_EXISTS if it was added before; ERR_ARGUMENT for an offset that is no multiple of 8 or
  * beyond 32 GiB; ERR_NOMEM. */
-MUST_USE enum err zone_map_build_add(struct zone_map_build *b, const uint8_t *name, uint32_t segment, uint64_t offset_bytes, int64_t serve_until_s);
+MUST_USE enum err zone_map_build_add(struct zone_map_build *b, const uint8_t *name, uint32_t segment, uint64_t offset_bytes,
+				     int64_t serve_until_s);
 /* The same with deltas: image[0] is the base, the others deltas, newest first; image_count 1 to 1 + ZONE_MAX_DELTAS. */
 MUST_USE enum err zone_map_build_add_images(struct zone_map_build *b, const uint8_t *name, const struct zone_map_image *image,
 					    unsigned image_count, int64_t serve_until_s);
@@ -69,7 +72,7 @@ void zone_map_build_destroy(struct zone_map_build *b);
 /* --- the reader --------------------------------------------------------------------------------------------------- */
 /* Process-local: what a snapshot points to. Immutable after zone_set_attach; zone_set_release drops its references. */
 struct zone_set;
-struct segment;                      /* a mapped, verified segment, reference-counted, shared by successive sets */
+struct segment; /* a mapped, verified segment, reference-counted, shared by successive sets */
 
 /* Maps fd (populated, read-only), checks seals (SHRINK, GROW, WRITE), header and every image in it. Takes nothing: fd stays the caller's.
  * ERR_DENIED if it is not sealed, ERR_CORRUPT; *why is a static sentence on any failure. */
@@ -88,7 +91,8 @@ const void *segment_notes(const struct segment *s, size_t *notes_bytes);
 
 /* Maps the map in fd, verifies it, resolves entries against the given segments (each that it uses gets a reference).
  * ERR_DENIED, ERR_CORRUPT, ERR_NOMEM; *why is a static sentence on any failure. */
-MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count, const char **why);
+MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
+				  const char **why);
 /* The empty set: every question gets REFUSED. */
 MUST_USE enum err zone_set_empty(struct zone_set **out);
 /* Another reference to the same set (new settings over old zones). */
@@ -97,11 +101,15 @@ void zone_set_release(struct zone_set *set);
 uint64_t zone_set_generation(const struct zone_set *set);
 uint32_t zone_set_zones(const struct zone_set *set);
 /* Visits every zone (status, zone list), in the order in which they were added. The view lives as long as the set. */
-void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view), void *user);
+void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view),
+		   void *user);
 
 /* Hot: the longest zone at or above the name. label_offset[i] is the offset of the i-th label from the left in `lower`,
  * label_offset[labels] that of the root octet. False if there is none. *zone_label: index of the apex's first label.
  * `skip` > 0 starts the search that many labels up (DS goes to the parent's zone: skip 1). */
-struct zone_set_hit { const struct zone_view *view; unsigned zone_label; };
-HOT bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset, unsigned labels,
-		   unsigned skip, struct zone_set_hit *hit);
+struct zone_set_hit {
+	const struct zone_view *view;
+	unsigned zone_label;
+};
+HOT bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset,
+		       unsigned labels, unsigned skip, struct zone_set_hit *hit);

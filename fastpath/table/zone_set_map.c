@@ -13,7 +13,7 @@ struct zone_map_build {
 	uint64_t generation;
 	uint32_t zone_count;
 	uint32_t slot_mask;
-	struct zone_slot *slot;          /* node: offset / 8 in entries, + 1 */
+	struct zone_slot *slot; /* node: offset / 8 in entries, + 1 */
 	uint8_t *entries;
 	size_t bytes, capacity_bytes;
 	uint64_t label_counts[2];

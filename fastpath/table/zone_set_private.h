@@ -9,14 +9,14 @@ struct segment {
 	const uint8_t *map;
 	size_t bytes, images_end;
 	uint32_t image_count;
-	zone_ref image[];                /* where each image begins, ascending */
+	zone_ref image[]; /* where each image begins, ascending */
 };
 
 struct zone_set {
 	/* what zone_set_find reads, on one line */
 	alignas(CACHE_LINE) const uint8_t *map;
 	const struct zone_slot *slots;
-	const struct zone_view *view;    /* [zone_count], by zone_map_entry.index */
+	const struct zone_view *view; /* [zone_count], by zone_map_entry.index */
 	uint64_t label_counts[2];
 	uint32_t slot_mask, max_probe;
 	/* the rest */
@@ -26,7 +26,7 @@ struct zone_set {
 	size_t map_bytes;
 	const struct zone_image **delta; /* where the views' delta pointers lead */
 	size_t segment_count;
-	struct segment *segment[];       /* each holds a reference */
+	struct segment *segment[]; /* each holds a reference */
 };
 
 ALWAYS_INLINE const struct zone_map_entry *zone_set_entry(const struct zone_set *set, zone_ref ref)
