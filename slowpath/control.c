@@ -6,7 +6,6 @@
 #include "base/version.h"
 #include "dns/name.h"
 
-
 #include <unistd.h>
 
 #define PRINTABLE_BYTES 4096
@@ -21,13 +20,14 @@ static json_t *status(void *user, const json_t *args, struct control_error *erro
 	zone_store_lock(c->store);
 	struct zone_store_totals t = zone_store_totals(c->store);
 	zone_store_unlock(c->store);
-	return json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:{s:o,s:o,s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o}}", "part", "slowpath",
-			 "version", version_text(), "pid", (int)getpid(), "uptime_s",
+	return json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:{s:o,s:o,s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o}}", "part",
+			 "slowpath", "version", version_text(), "pid", (int)getpid(), "uptime_s",
 			 number((clock_mono_ns() - c->started_ns) / 1000000000), "ready", atomic_load(&c->is_ready), "loading",
-			 loader_is_busy(c->loader), "generation", number(loader_generation(c->loader)), "workers", (int)c->workers,
-			 "zones", "configured", number(t.zones), "served", number(t.served), "stale", number(t.stale), "broken",
-			 number(t.broken), "pending", number(t.pending), "records", number(t.records), "memory", "segments",
-			 number(t.segments), "segment_bytes", number(t.segment_bytes), "live_bytes", number(t.live_bytes));
+			 loader_is_busy(c->loader), "generation", number(loader_generation(c->loader)), "workers",
+			 (int)c->workers, "zones", "configured", number(t.zones), "served", number(t.served), "stale",
+			 number(t.stale), "broken", number(t.broken), "pending", number(t.pending), "records", number(t.records),
+			 "memory", "segments", number(t.segments), "segment_bytes", number(t.segment_bytes), "live_bytes",
+			 number(t.live_bytes));
 }
 
 /* --- zones ---------------------------------------------------------------------------------------------------------- */
@@ -137,7 +137,8 @@ static json_t *zone_status(void *user, const json_t *args, struct control_error 
 	}
 	zone_store_unlock(c->store);
 	if (!item)
-		control_fail(error, "not-found", "%s is not a zone of this server", json_string_value(json_object_get(args, "zone")));
+		control_fail(error, "not-found", "%s is not a zone of this server",
+			     json_string_value(json_object_get(args, "zone")));
 	else if (!zone)
 		control_fail(error, "no-memory", "there is not enough memory for the answer");
 	return zone;
@@ -152,7 +153,8 @@ static void refuse(const struct reload_result *r, struct control_error *error)
 	char name[NAME_TEXT_MAX_BYTES];
 	size_t first_line = f->lines ? strcspn(f->lines, "\n") : 0;
 	name_to_text(name, f->zone);
-	control_fail(error, "zone-refused", "%llu zone%s refused, the version before stays; %llu loaded, %llu unchanged. %s (%u error%s): %.*s",
+	control_fail(error, "zone-refused",
+		     "%llu zone%s refused, the version before stays; %llu loaded, %llu unchanged. %s (%u error%s): %.*s",
 		     (unsigned long long)r->failed, r->failed == 1 ? " was" : "s were", (unsigned long long)r->loaded,
 		     (unsigned long long)r->unchanged, name, f->errors, f->errors == 1 ? "" : "s", (int)first_line,
 		     f->lines ? f->lines : "");
@@ -177,7 +179,8 @@ static json_t *reload(void *user, const json_t *args, struct control_error *erro
 		return NULL;
 	}
 	if (reply.err == ERR_NOTFOUND && is_one)
-		control_fail(error, "not-found", "%s is not a zone of this server", json_string_value(json_object_get(args, "zone")));
+		control_fail(error, "not-found", "%s is not a zone of this server",
+			     json_string_value(json_object_get(args, "zone")));
 	else if (reply.err != ERR_OK)
 		control_fail(error, "failed", "%s: %s; what was served before still is", reply.why, err_text(reply.err));
 	else if (reply.result.failed)

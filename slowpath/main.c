@@ -18,12 +18,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define SPARE_DESCRIPTORS 256u          /* files being read, control connections, and what libraries hold */
-#define TCP_MESSAGE_TIMEOUT_MS 0        /* as the idle timeout */
+#define SPARE_DESCRIPTORS 256u	 /* files being read, control connections, and what libraries hold */
+#define TCP_MESSAGE_TIMEOUT_MS 0 /* as the idle timeout */
 
 struct slowpath {
 	struct handover handover;
-	struct config *config;          /* freed once everything has taken its part: it holds all zones */
+	struct config *config; /* freed once everything has taken its part: it holds all zones */
 	struct tcp_limits tcp;
 	struct snapshot_holder holder;
 	struct zone_store *store;
@@ -76,7 +76,8 @@ static enum err load_config(struct slowpath *s)
 		return err;
 	s->tcp = tcp_limits(s->config);
 	for (size_t i = 0; i < s->config->log.level_count; i++)
-		log_set_level((enum log_subsystem)s->config->log.level[i].subsystem, (enum log_level)s->config->log.level[i].level);
+		log_set_level((enum log_subsystem)s->config->log.level[i].subsystem,
+			      (enum log_level)s->config->log.level[i].level);
 	return ERR_OK;
 }
 
@@ -170,9 +171,16 @@ static void loader_started(void *user, const char *why)
 static enum err start_loader(struct slowpath *s)
 {
 	zone_image_files_init(&s->files, s->config->server.state, ZONE_IMAGE_FILE_MIN_BYTES);
-	struct loader_config config = { .store = s->store, .publisher = s->publisher, .files = &s->files, .threads = usable_cpus(),
-					.max_zone_bytes = s->config->limits.max_zone_bytes, .is_adopted = s->is_adopted,
-					.orphan = s->orphan, .orphan_count = s->orphan_count, .started = loader_started, .user = s };
+	struct loader_config config = { .store = s->store,
+					.publisher = s->publisher,
+					.files = &s->files,
+					.threads = usable_cpus(),
+					.max_zone_bytes = s->config->limits.max_zone_bytes,
+					.is_adopted = s->is_adopted,
+					.orphan = s->orphan,
+					.orphan_count = s->orphan_count,
+					.started = loader_started,
+					.user = s };
 	return loader_start(&s->loader, &config);
 }
 
@@ -198,8 +206,12 @@ static enum err start_control(struct slowpath *s)
 static enum err serve(struct slowpath *s)
 {
 	struct handover *h = &s->handover;
-	struct listen_config config = { .sockets = h->socket, .socket_count = h->socket_count, .snapshots = &s->holder,
-					.counters = h->counters, .first_block = 0, .tcp = s->tcp };
+	struct listen_config config = { .sockets = h->socket,
+					.socket_count = h->socket_count,
+					.snapshots = &s->holder,
+					.counters = h->counters,
+					.first_block = 0,
+					.tcp = s->tcp };
 	if (s->listen)
 		return ERR_OK;
 	enum err err = listen_start(&s->listen, &config);
@@ -239,9 +251,7 @@ static int take_message(struct slowpath *s)
 		if (err != ERR_OK)
 			log_write(M_SLOWPATH_CONFIG, "settings: %s: %s", why, err_text(err));
 		break;
-	default:
-		log_write(M_SLOWPATH_LINK, "%s: %s", why, link_type_text(m.type));
-		result = LINK_EXIT_ORPHANED;
+	default: log_write(M_SLOWPATH_LINK, "%s: %s", why, link_type_text(m.type)); result = LINK_EXIT_ORPHANED;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -284,7 +294,8 @@ static int loop(struct slowpath *s)
 {
 	int result = -1;
 	while (result < 0) {
-		struct pollfd fds[] = { { .fd = LINK_FD, .events = POLLIN }, { .fd = s->signal_fd, .events = POLLIN },
+		struct pollfd fds[] = { { .fd = LINK_FD, .events = POLLIN },
+					{ .fd = s->signal_fd, .events = POLLIN },
 					{ .fd = s->started_fd, .events = POLLIN } };
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
 			return fail("poll", strerror(errno), LINK_EXIT_FAILURE);
@@ -306,7 +317,8 @@ static int start(struct slowpath *s)
 	if (err == ERR_OK)
 		err = load_config(s);
 	if (err != ERR_OK)
-		return fail("the configuration can't be used", err_text(err), err == ERR_SYNTAX ? LINK_EXIT_CONFIG : LINK_EXIT_FAILURE);
+		return fail("the configuration can't be used", err_text(err),
+			    err == ERR_SYNTAX ? LINK_EXIT_CONFIG : LINK_EXIT_FAILURE);
 	raise_descriptor_limit(s);
 	counters_reset(s->handover.counters, (uint32_t)getpid());
 	err = privileges_drop(s->config->server.user_slowpath);

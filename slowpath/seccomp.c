@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1          /* the sanitizers' own calls are many and change */
+#define IS_SANITIZED 1 /* the sanitizers' own calls are many and change */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define IS_SANITIZED 1
@@ -22,6 +22,7 @@
 #define IS_SANITIZED 0
 #endif
 
+/* clang-format off */
 static const int allowed[] = {
 	/* Serving: UDP by the batch, TCP by libuv. */
 	SCMP_SYS(recvmmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
@@ -53,6 +54,7 @@ static const int allowed[] = {
 	/* Who we are, for SO_PEERCRED's comparison. */
 	SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(uname),
 };
+/* clang-format on */
 
 static int add_rules(scmp_filter_ctx ctx)
 {

@@ -21,15 +21,15 @@
 
 /* What the supervisor hands over at the start. */
 struct handover {
-	char *config_text;              /* owned, NUL-terminated */
+	char *config_text; /* owned, NUL-terminated */
 	size_t config_bytes;
 	char config_path[LINK_TEXT_BYTES];
-	struct counters *counters;      /* attached, writable */
+	struct counters *counters; /* attached, writable */
 	struct settings settings;
 	int control_fd;
-	struct listen_socket *socket;   /* owned, their descriptors too */
+	struct listen_socket *socket; /* owned, their descriptors too */
 	size_t socket_count;
-	struct publish_kept kept;       /* owned, its descriptors too; map_fd -1: nothing was kept */
+	struct publish_kept kept; /* owned, its descriptors too; map_fd -1: nothing was kept */
 };
 
 enum handover_result { HANDOVER_GO, HANDOVER_STOP, HANDOVER_BROKEN };

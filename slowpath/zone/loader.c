@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define LIVE_LOOK_MS 100        /* between two looks at `stop` */
+#define LIVE_LOOK_MS 100 /* between two looks at `stop` */
 
 struct wish {
 	struct wish *next;
@@ -22,13 +22,13 @@ struct loader {
 	pthread_t thread;
 	_Atomic bool stop;
 	_Atomic uint64_t generation;
-	pthread_mutex_t lock;           /* the rest */
+	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t changed;
-	struct wish *first, **last;     /* on their askers' stacks */
+	struct wish *first, **last; /* on their askers' stacks */
 	bool wants_reload, is_busy;
 	/* the loader thread's own */
 	uint64_t began_ns;
-	bool is_started;                /* config.started was called */
+	bool is_started; /* config.started was called */
 };
 
 static bool is_stopped(const struct loader *l) { return atomic_load_explicit(&l->stop, memory_order_relaxed); }
@@ -96,16 +96,21 @@ static void progress(void *user, bool is_new)
 
 static void log_result(const struct reload_result *r)
 {
-	log_write(M_ZONE_RELOAD_DONE, "%" PRIu64 " zones loaded, %" PRIu64 " unchanged, %" PRIu64 " refused, in %" PRIu64 ".%03u s",
-		  r->loaded, r->unchanged, r->failed, r->duration_ns / 1000000000, (unsigned)(r->duration_ns / 1000000 % 1000));
+	log_write(M_ZONE_RELOAD_DONE,
+		  "%" PRIu64 " zones loaded, %" PRIu64 " unchanged, %" PRIu64 " refused, in %" PRIu64 ".%03u s", r->loaded,
+		  r->unchanged, r->failed, r->duration_ns / 1000000000, (unsigned)(r->duration_ns / 1000000 % 1000));
 }
 
 static enum err load(struct loader *l, const uint8_t *zone, bool is_forced, bool is_first, struct loader_reply *reply)
 {
-	struct reload_request request = { .zone = zone, .is_forced = is_forced, .threads = l->config.threads,
-					  .max_zone_bytes = l->config.max_zone_bytes, .stop = &l->stop,
+	struct reload_request request = { .zone = zone,
+					  .is_forced = is_forced,
+					  .threads = l->config.threads,
+					  .max_zone_bytes = l->config.max_zone_bytes,
+					  .stop = &l->stop,
 					  .next_segment_id = publisher_segment_id(l->config.publisher),
-					  .progress = is_first && !l->config.is_adopted ? progress : NULL, .user = l };
+					  .progress = is_first && !l->config.is_adopted ? progress : NULL,
+					  .user = l };
 	zone_image_files_retry(l->config.files, l->config.store);
 	uint32_t served = publisher_zones(l->config.publisher);
 	reply->why = zone ? "no such zone" : "out of memory";

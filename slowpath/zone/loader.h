@@ -8,17 +8,17 @@
 #include "slowpath/zone/zone_image_file.h"
 
 #define LOADER_LIVE_TIMEOUT_MS 5000
-#define LOADER_PATIENCE_NS 1000000000ull        /* how long the first load may take before zones that wait are answered SERVFAIL */
+#define LOADER_PATIENCE_NS 1000000000ull /* how long the first load may take before zones that wait are answered SERVFAIL */
 
 struct loader_config {
-	struct zone_store *store;       /* borrowed, as the next two */
+	struct zone_store *store; /* borrowed, as the next two */
 	struct publisher *publisher;
 	struct zone_image_files *files;
 	unsigned threads;
 	uint64_t max_zone_bytes;
-	bool is_adopted;                /* the publisher serves the zones of the process before already */
-	uint32_t *orphan;               /* owned by the caller until loader_stop: segments of which the supervisor does not know yet that */
-	size_t orphan_count;            /* nobody uses them: dropped after the first publication */
+	bool is_adopted;     /* the publisher serves the zones of the process before already */
+	uint32_t *orphan;    /* owned by the caller until loader_stop: segments of which the supervisor does not know yet that */
+	size_t orphan_count; /* nobody uses them: dropped after the first publication */
 	/* Called once from the loader's thread, after the first publication or its failure (why != NULL). */
 	void (*started)(void *user, const char *why);
 	void *user;
@@ -32,11 +32,11 @@ void loader_stop(struct loader *l);
 void loader_destroy(struct loader *l);
 
 struct loader_reply {
-	enum err err;                   /* of reload_run or of the publication */
-	const char *why;                /* static; with err */
-	struct reload_result result;    /* reload_result_fini */
-	uint64_t generation;            /* what is served now */
-	bool is_live;                   /* every part serves it */
+	enum err err;		     /* of reload_run or of the publication */
+	const char *why;	     /* static; with err */
+	struct reload_result result; /* reload_result_fini */
+	uint64_t generation;	     /* what is served now */
+	bool is_live;		     /* every part serves it */
 };
 /* Reloads all zones (zone NULL) or one, and waits for the end. ERR_CLOSED: the loader stops; reply is then unset. */
 MUST_USE enum err loader_reload(struct loader *l, const uint8_t *zone, bool is_forced, struct loader_reply *reply);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SEND_TIMEOUT_MS 10000   /* the supervisor reads all the time; one that does not is lost */
+#define SEND_TIMEOUT_MS 10000 /* the supervisor reads all the time; one that does not is lost */
 
 enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder, const struct settings *settings)
 {

@@ -13,7 +13,8 @@
 
 struct publisher;
 /* link: borrowed; -1: there is nobody to tell. holder: borrowed, its snapshot is replaced. */
-MUST_USE enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder, const struct settings *settings);
+MUST_USE enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder,
+				   const struct settings *settings);
 /* Leaves the holder's last snapshot to its owner. */
 void publisher_destroy(struct publisher *p);
 /* The ids that new segments get, for reload_request. */
@@ -36,8 +37,16 @@ void publisher_note_live(struct publisher *p, uint32_t part, uint64_t generation
 bool publisher_wait_live(struct publisher *p, uint64_t generation, unsigned timeout_ms);
 
 /* What the supervisor has kept: descriptors stay the caller's. */
-struct publish_kept { struct publish_kept_segment { uint32_t id; int fd; } *segment; size_t segment_count; int map_fd; uint64_t generation; };
+struct publish_kept {
+	struct publish_kept_segment {
+		uint32_t id;
+		int fd;
+	} * segment;
+	size_t segment_count;
+	int map_fd;
+	uint64_t generation;
+};
 /* Verifies all of it with that many threads, serves it, and lets the store's items know their images. Zones that are not in the store
  * are left out of the next map. On failure nothing of it is used (the caller drops it), but newer ids and generations are. */
-MUST_USE enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, unsigned threads,
-				  const char **why);
+MUST_USE enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept,
+				  unsigned threads, const char **why);

@@ -5,14 +5,13 @@
 
 #include <stdlib.h>
 
-
 #define THREADS_MAX 64u
 
 struct verify {
 	const struct publish_kept *kept;
 	struct segment **segment;
 	_Atomic size_t next;
-	_Atomic int err;                /* enum err of the first that failed */
+	_Atomic int err; /* enum err of the first that failed */
 	const char *_Atomic why;
 };
 
@@ -139,6 +138,7 @@ enum err publisher_adopt(struct publisher *p, struct zone_store *store, const st
 	for (size_t i = 0; segment && i < kept->segment_count; i++)
 		segment_put(segment[i]);
 	free(segment);
-	return err == ERR_OK ? publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH,
-								  .generation = kept->generation }, -1) : err;
+	if (err != ERR_OK)
+		return err;
+	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = kept->generation }, -1);
 }

@@ -14,48 +14,48 @@
 #include <unistd.h>
 
 #define CLASS_IN 1
-#define PROGRESS_FIRST_NS 400000000ull  /* when `progress` is first called; each further time after twice as long */
+#define PROGRESS_FIRST_NS 400000000ull /* when `progress` is first called; each further time after twice as long */
 #define PROGRESS_MAX_NS 10000000000ull
 
-struct batch {                          /* what one finished segment brings; from a worker to the caller */
+struct batch { /* what one finished segment brings; from a worker to the caller */
 	struct batch *next;
-	struct segment *segment;        /* NULL: it could not be made, `why` says it */
+	struct segment *segment; /* NULL: it could not be made, `why` says it */
 	int fd;
 	enum err err;
 	const char *why;
 	uint32_t count, capacity;
-	struct zone_item **item;        /* in the order of the segment's images */
+	struct zone_item **item; /* in the order of the segment's images */
 };
 
-struct outcome {                        /* a zone that was looked at but brings no image */
+struct outcome { /* a zone that was looked at but brings no image */
 	struct outcome *next;
 	struct zone_item *item;
-	char *lines;                    /* owned; NULL: unchanged */
+	char *lines; /* owned; NULL: unchanged */
 	uint32_t errors;
 };
 
 struct job {
 	const struct reload_request *request;
 	struct zone_store *store;
-	struct zone_item **item;        /* the zones to look at; NULL: all of the store */
+	struct zone_item **item; /* the zones to look at; NULL: all of the store */
 	uint32_t item_count;
 	_Atomic uint32_t next;
-	_Atomic uint32_t flush_round;   /* grows: workers hand over what they have */
-	pthread_mutex_t lock;           /* the rest */
+	_Atomic uint32_t flush_round; /* grows: workers hand over what they have */
+	pthread_mutex_t lock;	      /* the rest */
 	pthread_cond_t changed;
 	struct batch *batches;
-	struct outcome *outcomes;       /* a list through `outcome` */
-	struct outcome *outcome;        /* owned, one per zone to look at */
+	struct outcome *outcomes; /* a list through `outcome` */
+	struct outcome *outcome;  /* owned, one per zone to look at */
 	unsigned running;
 	uint32_t next_segment_id;
-	uint64_t text_bytes;            /* being read */
+	uint64_t text_bytes; /* being read */
 	uint64_t unread;
 };
 
 struct worker {
 	struct job *job;
 	struct segment_write write;
-	struct batch *batch;            /* of the segment being written; NULL: none */
+	struct batch *batch; /* of the segment being written; NULL: none */
 	uint32_t flush_round;
 };
 
@@ -156,9 +156,13 @@ static void load(struct worker *w, uint32_t index, struct zone_item *item)
 {
 	struct job *job = w->job;
 	struct reload_faults faults = { 0 };
-	struct zone_load_request request = { .name = item->name, .file = item->file, .class_ = CLASS_IN,
-					     .max_bytes = job->request->max_zone_bytes, .stop = job->request->stop,
-					     .report = reload_faults_take, .user = &faults };
+	struct zone_load_request request = { .name = item->name,
+					     .file = item->file,
+					     .class_ = CLASS_IN,
+					     .max_bytes = job->request->max_zone_bytes,
+					     .stop = job->request->stop,
+					     .report = reload_faults_take,
+					     .user = &faults };
 	struct zone_stamp stamp;
 	uint64_t bytes = zone_stamp_read(&stamp, item->file) == ERR_OK ? stamp.size_bytes : 0;
 	text_budget_take(job, bytes);
@@ -308,7 +312,8 @@ static bool wait_for_workers(struct job *job, uint64_t until_ns)
 	pthread_mutex_lock(&job->lock);
 	int r = 0;
 	while (job->running && r != ETIMEDOUT)
-		r = until_ns ? pthread_cond_timedwait(&job->changed, &job->lock, &until) : pthread_cond_wait(&job->changed, &job->lock);
+		r = until_ns ? pthread_cond_timedwait(&job->changed, &job->lock, &until)
+			     : pthread_cond_wait(&job->changed, &job->lock);
 	bool is_done = job->running == 0;
 	pthread_mutex_unlock(&job->lock);
 	return is_done;

@@ -4,7 +4,11 @@
 #include "base/base.h"
 #include "slowpath/zone/zone_load.h"
 
-struct reload_faults { char *lines; size_t bytes; uint32_t line_count, errors; };
+struct reload_faults {
+	char *lines;
+	size_t bytes;
+	uint32_t line_count, errors;
+};
 
 /* A zone_load_report; user is a struct reload_faults, all zero at first. */
 void reload_faults_take(void *user, enum zone_finding_level level, struct master_place place, const char *text);

@@ -73,7 +73,7 @@ bool repack_is_due(struct zone_store *store)
 struct packing {
 	struct zone_store *store;
 	struct segment_write write;
-	struct zone_item **item;        /* in the order of the images */
+	struct zone_item **item; /* in the order of the images */
 	uint32_t count, capacity;
 	uint64_t zones, bytes;
 };

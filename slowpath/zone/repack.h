@@ -6,8 +6,8 @@
 #include "base/base.h"
 #include "slowpath/zone/zone_store.h"
 
-#define REPACK_TIER_SEGMENTS 16u                /* more of one tier (sizes within a factor of 4) are merged */
-#define REPACK_GARBAGE_BYTES (16ull << 20)      /* garbage in all that is left alone, and also a quarter of what is served */
+#define REPACK_TIER_SEGMENTS 16u	   /* more of one tier (sizes within a factor of 4) are merged */
+#define REPACK_GARBAGE_BYTES (16ull << 20) /* garbage in all that is left alone, and also a quarter of what is served */
 
 /* Whether repack_run would do something; marks the segments it concerns. */
 bool repack_is_due(struct zone_store *store);

@@ -59,8 +59,8 @@ static bool is_note(const struct segment_note *note, size_t left)
 		return false;
 	for (uint32_t i = 0; i < note->source_count; i++) {
 		const struct segment_note_source *s = (const struct segment_note_source *)at;
-		if ((size_t)(end - at) < sizeof(*s) || (size_t)(end - at) - sizeof(*s) < pad8(s->path_bytes) || s->path_bytes == 0 ||
-		    s->is_settled > 1 || segment_note_source_path(s)[s->path_bytes - 1] != 0)
+		if ((size_t)(end - at) < sizeof(*s) || (size_t)(end - at) - sizeof(*s) < pad8(s->path_bytes) ||
+		    s->path_bytes == 0 || s->is_settled > 1 || segment_note_source_path(s)[s->path_bytes - 1] != 0)
 			return false;
 		at += sizeof(*s) + pad8(s->path_bytes);
 	}
@@ -82,7 +82,8 @@ const struct segment_note *segment_notes_next(struct segment_notes_reader *r)
 
 const char *segment_note_source_path(const struct segment_note_source *s) { return (const char *)(s + 1); }
 
-const struct segment_note_source *segment_note_source_next(const struct segment_note *note, const struct segment_note_source *previous)
+const struct segment_note_source *segment_note_source_next(const struct segment_note *note,
+							   const struct segment_note_source *previous)
 {
 	if (!previous)
 		return (const struct segment_note_source *)(note + 1);

@@ -123,7 +123,9 @@ enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd)
 								    .id = id,
 								    .image_count = w->image_count,
 								    .notes = w->used_bytes };
-	struct segment_notes head = { .magic = SEGMENT_NOTES_MAGIC, .version = SEGMENT_NOTES_VERSION, .note_count = w->image_count };
+	struct segment_notes head = { .magic = SEGMENT_NOTES_MAGIC,
+				      .version = SEGMENT_NOTES_VERSION,
+				      .note_count = w->image_count };
 	memcpy(w->map + w->used_bytes, &head, sizeof(head));
 	memcpy(w->map + w->used_bytes + sizeof(head), w->notes, w->notes_bytes);
 	munmap(w->map, w->capacity_bytes);

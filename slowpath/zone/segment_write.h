@@ -6,12 +6,12 @@
 #include "slowpath/zone/segment_notes.h"
 #include "table/zone_set.h"
 
-#define SEGMENT_FILL_BYTES (64ull << 20)        /* small zones share segments of up to this size; a larger zone gets one alone */
+#define SEGMENT_FILL_BYTES (64ull << 20) /* small zones share segments of up to this size; a larger zone gets one alone */
 
 struct segment_write {
-	int fd;                         /* -1: none begun */
+	int fd; /* -1: none begun */
 	uint8_t *map;
-	size_t capacity_bytes;          /* of the mapping; the memfd is allocated up to allocated_bytes */
+	size_t capacity_bytes; /* of the mapping; the memfd is allocated up to allocated_bytes */
 	size_t allocated_bytes, used_bytes;
 	uint32_t image_count;
 	uint8_t *notes;
@@ -26,7 +26,8 @@ bool segment_write_has_room(const struct segment_write *w, size_t image_bytes, s
 /* Room for an image and its note: *image is 8-byte aligned and zeroed, *note 8-byte aligned, valid until the next call. Neither
  * counts before segment_write_commit; a second reserve takes the place of the first. Begins a segment if there is none.
  * ERR_NOMEM, ERR_NOSPACE (no memory for the memfd). */
-MUST_USE enum err segment_write_reserve(struct segment_write *w, size_t image_bytes, size_t note_bytes, void **image, void **note);
+MUST_USE enum err segment_write_reserve(struct segment_write *w, size_t image_bytes, size_t note_bytes, void **image,
+					void **note);
 /* Keeps what was reserved last; *offset_bytes is the image's place. */
 void segment_write_commit(struct segment_write *w, size_t image_bytes, size_t note_bytes, uint64_t *offset_bytes);
 /* Seals the segment under this id; *fd is the caller's. Afterwards, on failure too, the writer is as after

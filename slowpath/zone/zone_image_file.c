@@ -15,7 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define CHUNK_BYTES (4u << 20)          /* between two looks at `stop` */
+#define CHUNK_BYTES (4u << 20) /* between two looks at `stop` */
 #define NAME_BYTES 32
 #define PATH_BYTES 4096
 
@@ -157,7 +157,8 @@ static const char *head_fault(const struct zone_image_file *head, uint64_t file_
 {
 	if (head->magic != ZONE_IMAGE_FILE_MAGIC)
 		return "it is no image file";
-	if (head->version != ZONE_IMAGE_FILE_VERSION || head->segment_version != SEGMENT_VERSION || head->image_version != ZONE_IMAGE_VERSION)
+	if (head->version != ZONE_IMAGE_FILE_VERSION || head->segment_version != SEGMENT_VERSION ||
+	    head->image_version != ZONE_IMAGE_VERSION)
 		return "it is of another layout version";
 	if (head->segment_bytes < sizeof(struct segment_header) || head->segment_bytes != file_bytes - sizeof(*head))
 		return "its length is not what it says";
@@ -361,10 +362,9 @@ static bool write_file(const struct zone_image_files *f, const struct segment *s
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0)
 		return false;
-	bool ok = write_all(fd, &head, sizeof(head), stop) &&
-		  write_all(fd, &header, sizeof(header), stop) &&
-		  write_all(fd, (const uint8_t *)segment_map(segment) + sizeof(header), (size_t)head.segment_bytes - sizeof(header),
-			    stop) &&
+	bool ok = write_all(fd, &head, sizeof(head), stop) && write_all(fd, &header, sizeof(header), stop) &&
+		  write_all(fd, (const uint8_t *)segment_map(segment) + sizeof(header),
+			    (size_t)head.segment_bytes - sizeof(header), stop) &&
 		  fsync(fd) == 0;
 	int error = errno;
 	if (close(fd) < 0 && ok) {

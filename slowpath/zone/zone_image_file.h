@@ -12,18 +12,18 @@
 
 #define ZONE_IMAGE_FILE_MAGIC 0x494b5653u
 #define ZONE_IMAGE_FILE_VERSION 1u
-#define ZONE_IMAGE_FILE_MIN_BYTES (1u << 20)    /* smaller segments are parsed again sooner than synced to disk */
+#define ZONE_IMAGE_FILE_MIN_BYTES (1u << 20) /* smaller segments are parsed again sooner than synced to disk */
 
-struct zone_image_file {                /* followed by the segment */
+struct zone_image_file { /* followed by the segment */
 	uint32_t magic, version;
 	uint32_t segment_version, image_version;
 	uint64_t segment_bytes;
-	uint8_t checksum[16];           /* XXH3, 128 bits, over this header with the field zero, and the segment with its id zero */
+	uint8_t checksum[16]; /* XXH3, 128 bits, over this header with the field zero, and the segment with its id zero */
 };
 static_assert(sizeof(struct zone_image_file) == 40, "layout on disk");
 
 struct zone_image_files {
-	char *folder;                   /* owned; NULL: off */
+	char *folder; /* owned; NULL: off */
 	uint64_t next_number;
 	uint64_t min_bytes;
 };

@@ -9,12 +9,12 @@
 struct zone_load {
 	struct zone_load_request request;
 	struct zone_build *build;
-	struct zone_source **source;    /* owned; the paths are the places' file names */
+	struct zone_source **source; /* owned; the paths are the places' file names */
 	uint32_t source_count, source_capacity;
 	size_t image_bytes;
 	uint64_t began_ns, errors;
 	uint64_t warnings;
-	enum err failure;               /* why a callback stopped the reading */
+	enum err failure; /* why a callback stopped the reading */
 };
 
 PRINTF(3, 4) static void complain(struct zone_load *l, struct master_place place, const char *format, ...)
@@ -127,8 +127,9 @@ static enum err read_records(struct zone_load *l)
 		return err == ERR_NOMEM ? err : ERR_SYNTAX;
 	}
 	struct master_options options = { .origin = l->request.name, .class_ = l->request.class_ };
-	struct master_callbacks callbacks = { .record = take_record, .error = take_error, .open = open_included,
-					      .close = close_file, .user = l };
+	struct master_callbacks callbacks = {
+		.record = take_record, .error = take_error, .open = open_included, .close = close_file, .user = l
+	};
 	(void)master_read(&file, &options, &callbacks);
 	close_file(l, &file);
 	if (l->failure != ERR_OK)

@@ -7,17 +7,17 @@
 #include "slowpath/zone/segment_notes.h"
 #include "table/zone_build.h"
 
-#define ZONE_LOAD_MAX_ERRORS 1000u      /* a file that is no zone file at all is not read to its end */
+#define ZONE_LOAD_MAX_ERRORS 1000u /* a file that is no zone file at all is not read to its end */
 
 /* One finding. text is valid during the call; place.file may be NULL. */
 typedef void zone_load_report(void *user, enum zone_finding_level level, struct master_place place, const char *text);
 
 struct zone_load_request {
-	const uint8_t *name;            /* wire */
+	const uint8_t *name; /* wire */
 	const char *file;
 	uint16_t class_;
-	uint64_t max_bytes;             /* of each file, and of what is built from them */
-	const _Atomic bool *stop;       /* set by another thread: give up (ERR_CLOSED); may be NULL */
+	uint64_t max_bytes;	  /* of each file, and of what is built from them */
+	const _Atomic bool *stop; /* set by another thread: give up (ERR_CLOSED); may be NULL */
 	zone_load_report *report;
 	void *user;
 };
@@ -31,4 +31,4 @@ size_t zone_load_note_bytes(const struct zone_load *l);
 struct zone_build *zone_load_build(struct zone_load *l);
 /* image: zeroed, 8-byte aligned, image_bytes long; note: likewise, note_bytes long. */
 MUST_USE enum err zone_load_finish(struct zone_load *l, void *image, void *note);
-void zone_load_destroy(struct zone_load *l);    /* NULL is fine */
+void zone_load_destroy(struct zone_load *l); /* NULL is fine */

@@ -6,16 +6,19 @@
 #pragma once
 #include "base/base.h"
 
-#define ZONE_SETTLE_NS 2000000000ll     /* the coarsest file time in use (FAT); others are far below */
-#define ZONE_MAX_SOURCES 1024u          /* files of one zone, the master file included */
+#define ZONE_SETTLE_NS 2000000000ll /* the coarsest file time in use (FAT); others are far below */
+#define ZONE_MAX_SOURCES 1024u	    /* files of one zone, the master file included */
 
-struct zone_stamp { uint64_t device, inode, size_bytes; int64_t mtime_ns, ctime_ns; };
+struct zone_stamp {
+	uint64_t device, inode, size_bytes;
+	int64_t mtime_ns, ctime_ns;
+};
 
 struct zone_source {
-	struct zone_stamp stamp;        /* of the content that was read */
-	uint64_t content_hash;          /* XXH3 */
+	struct zone_stamp stamp; /* of the content that was read */
+	uint64_t content_hash;	 /* XXH3 */
 	bool is_settled;
-	uint16_t path_bytes;            /* with its NUL */
+	uint16_t path_bytes; /* with its NUL */
 	char path[];
 };
 

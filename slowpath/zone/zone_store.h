@@ -10,38 +10,38 @@
 #include "table/zone_set.h"
 
 struct store_segment {
-	struct segment *segment;        /* owned reference */
+	struct segment *segment; /* owned reference */
 	uint32_t id, live_zones;
-	uint64_t live_bytes;            /* of the images that are served */
-	int fd;                         /* owned, until the supervisor got it; -1 then */
-	uint64_t file_number;           /* of its image file; 0: none */
-	bool is_file_refused;           /* writing it failed; not tried again */
-	bool is_published;              /* the supervisor has it */
-	bool is_victim;                 /* repack.c is about to write its images anew */
+	uint64_t live_bytes;  /* of the images that are served */
+	int fd;		      /* owned, until the supervisor got it; -1 then */
+	uint64_t file_number; /* of its image file; 0: none */
+	bool is_file_refused; /* writing it failed; not tried again */
+	bool is_published;    /* the supervisor has it */
+	bool is_victim;	      /* repack.c is about to write its images anew */
 };
 
 enum zone_state {
-	ZONE_PENDING,   /* not loaded yet */
+	ZONE_PENDING, /* not loaded yet */
 	ZONE_SERVED,
-	ZONE_STALE,     /* served, but its file has become unusable since */
-	ZONE_BROKEN,    /* its file is unusable and there is nothing older to serve */
+	ZONE_STALE,  /* served, but its file has become unusable since */
+	ZONE_BROKEN, /* its file is unusable and there is nothing older to serve */
 };
 
 struct zone_item {
-	struct zone_item *next_;        /* of the same bucket */
+	struct zone_item *next_; /* of the same bucket */
 	uint64_t hash;
-	uint32_t index;                 /* of zone_store_item */
-	uint32_t fault_errors;          /* how many errors `fault` begins to list */
-	struct store_segment *segment;  /* NULL: nothing is served; the next three are NULL and 0 then */
+	uint32_t index;		       /* of zone_store_item */
+	uint32_t fault_errors;	       /* how many errors `fault` begins to list */
+	struct store_segment *segment; /* NULL: nothing is served; the next three are NULL and 0 then */
 	const struct zone_image *image;
-	const struct segment_note *note;/* NULL: unknown; checked */
+	const struct segment_note *note; /* NULL: unknown; checked */
 	uint64_t offset_bytes;
-	bool is_unchecked;              /* from an image file whose sources were not looked at yet: not served before */
-	char *fault;                    /* owned: the first errors of the last load, a line each; NULL: it went well */
+	bool is_unchecked; /* from an image file whose sources were not looked at yet: not served before */
+	char *fault;	   /* owned: the first errors of the last load, a line each; NULL: it went well */
 	int64_t fault_at_s;
-	const char *file;               /* the master file; behind the name */
+	const char *file; /* the master file; behind the name */
 	uint8_t name_bytes;
-	uint8_t name[];                 /* wire, lower-cased */
+	uint8_t name[]; /* wire, lower-cased */
 };
 
 struct zone_store_totals {
@@ -51,14 +51,14 @@ struct zone_store_totals {
 
 struct zone_store;
 MUST_USE enum err zone_store_create(struct zone_store **out);
-void zone_store_destroy(struct zone_store *s);  /* NULL is fine */
+void zone_store_destroy(struct zone_store *s); /* NULL is fine */
 void zone_store_lock(struct zone_store *s);
 void zone_store_unlock(struct zone_store *s);
 
 /* name: wire. Both are copied. ERR_EXISTS, ERR_ARGUMENT, ERR_RANGE (the path is too long), ERR_NOMEM. */
 MUST_USE enum err zone_store_add(struct zone_store *s, const uint8_t *name, const char *file);
 MUST_USE enum err zone_store_remove(struct zone_store *s, const uint8_t *name);
-struct zone_item *zone_store_find(const struct zone_store *s, const uint8_t *name);   /* any case; NULL if there is none */
+struct zone_item *zone_store_find(const struct zone_store *s, const uint8_t *name); /* any case; NULL if there is none */
 uint32_t zone_store_zones(const struct zone_store *s);
 struct zone_item *zone_store_item(const struct zone_store *s, uint32_t index);
 enum zone_state zone_item_state(const struct zone_item *item);
