@@ -50,7 +50,9 @@ static struct zone_build *build_zone(const struct zones_text *zone, uint8_t orig
 		fail(zone->origin, why);
 	check(zone_build_create(&build, origin, RR_CLASS_IN, 1u << 30), "zone_build_create");
 	struct master_file file = { zone->origin, zone->text, strlen(zone->text) };
-	struct master_options options = { .origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true };
+	struct master_options options = {
+		.origin = origin, .class_ = RR_CLASS_IN, .default_ttl_s = 300, .has_default_ttl = true
+	};
 	struct master_callbacks callbacks = { .record = add_record, .error = master_error, .user = build };
 
 	master_read(&file, &options, &callbacks);
@@ -72,8 +74,9 @@ static struct segment *zone_segment(const struct zones_text *zone, uint32_t id, 
 
 	check(shm_create(&fd, "test-segment", ROUND_UP_8(sizeof(struct segment_header)) + ROUND_UP_8(image_bytes)), "shm_create");
 	check(shm_map_writable(&bytes, &size, fd), "shm_map_writable");
-	*(struct segment_header *)bytes =
-		(struct segment_header){ .magic = SEGMENT_MAGIC, .version = SEGMENT_VERSION, .size_bytes = size, .id = id, .image_count = 1 };
+	*(struct segment_header *)bytes = (struct segment_header){
+		.magic = SEGMENT_MAGIC, .version = SEGMENT_VERSION, .size_bytes = size, .id = id, .image_count = 1
+	};
 	check(zone_compile(build, (uint8_t *)bytes + sizeof(struct segment_header), image_bytes), "zone_compile");
 	zone_build_destroy(build);
 	shm_unmap(bytes, size);
@@ -170,7 +173,8 @@ static size_t put_record(FILE *out, const uint8_t *msg, size_t bytes, size_t pos
 	pos += 10 + rdlength;
 	if (type == RR_OPT)
 		return pos;
-	check(rdata_from_message(type, msg, bytes, pos - rdlength, rdlength, rdata, sizeof rdata, &rdata_bytes), "rdata of a response");
+	check(rdata_from_message(type, msg, bytes, pos - rdlength, rdlength, rdata, sizeof rdata, &rdata_bytes),
+	      "rdata of a response");
 	check(rdata_to_text(type, rdata, rdata_bytes, text, sizeof text, &text_bytes), "rdata_to_text");
 	name_to_text(owner_text, owner);
 	rr_type_to_text(type_text, type);
@@ -208,12 +212,13 @@ enum answer_verdict zones_answer_raw(const struct snapshot *s, uint8_t *msg, siz
 {
 	struct answer_thread thread = { .counters = &counters, .wall_s = WALL_S };
 
-	memset(out, 0xa5, sizeof *out);         /* what the caller of answer() does not set may hold anything */
+	memset(out, 0xa5, sizeof *out); /* what the caller of answer() does not set may hold anything */
 	out->msg = msg;
 	out->query_bytes = (uint32_t)bytes;
 	out->capacity_bytes = (uint32_t)capacity;
-	out->client = (struct answer_client){ .address = { 192, 0, 2, 1 }, .port = 40000, .family = 4,
-					      .transport = is_tcp ? TRANSPORT_TCP : TRANSPORT_UDP };
+	out->client = (struct answer_client){
+		.address = { 192, 0, 2, 1 }, .port = 40000, .family = 4, .transport = is_tcp ? TRANSPORT_TCP : TRANSPORT_UDP
+	};
 	return answer(s, &thread, out);
 }
 

@@ -4,13 +4,15 @@
 #pragma once
 #include "answer/answer.h"
 
-struct zones_text { const char *origin, *text; };   /* text NULL: configured, but unusable */
+struct zones_text {
+	const char *origin, *text;
+}; /* text NULL: configured, but unusable */
 
 /* A snapshot of these zones with default settings; destroy it by snapshot_destroy. */
 struct snapshot *zones_snapshot(const struct zones_text *zones, size_t count);
 
 struct zones_ask {
-	const char *name;       /* presentation form */
+	const char *name; /* presentation form */
 	uint16_t type;
 	bool is_do, has_edns, is_tcp;
 	uint16_t payload_bytes; /* with EDNS; 0: 1232 */

@@ -8,6 +8,7 @@
 
 #define RRSIG(type) "RRSIG " type " 13 2 300 20300101000000 20200101000000 1 example. AAAA\n"
 
+/* clang-format off */
 static const char nsec_zone[] =
 	"@ SOA ns host 1 2 3 4 5\n@ " RRSIG("SOA") "@ NS ns\n@ " RRSIG("NS") "@ NSEC a NS SOA RRSIG NSEC\n@ " RRSIG("NSEC")
 	"a A 192.0.2.1\na " RRSIG("A") "a NSEC *.w A RRSIG NSEC\na " RRSIG("NSEC") "*.w CNAME a\n*.w " RRSIG("CNAME")
@@ -18,6 +19,7 @@ static const char nsec3_zone[] =
 	"@ SOA ns host 1 2 3 4 5\n@ NS ns\n@ NSEC3PARAM 1 0 1 ab\n*.c TXT \"wild\"\nx.y.c SRV 1 2 3 ns\nns A 192.0.2.1\nd NS ns.d\nns.d A 192.0.2.2\n"
 	"00000000000000000000000000000000 NSEC3 1 1 1 ab 80000000000000000000000000000000 A RRSIG\n"
 	"80000000000000000000000000000000 NSEC3 1 1 1 ab 00000000000000000000000000000000 A RRSIG\n";
+/* clang-format on */
 
 static struct snapshot *snapshot;
 
@@ -44,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	size_t capacity = capacities[data[0] >> 2 & 3];
-	uint8_t *msg = malloc(capacity);        /* exact, so that the sanitizer sees one octet too many */
+	uint8_t *msg = malloc(capacity); /* exact, so that the sanitizer sees one octet too many */
 
 	if (!msg || size - 1 > capacity) {
 		free(msg);

@@ -14,6 +14,7 @@ static void from_hex(uint8_t *out, const char *hex)
 		cr_assert_eq(sscanf(hex, "%2hhx", out), 1);
 }
 
+/* clang-format off */
 struct example { const char *sentence, *secret[2], *address, *cookie, *expected; uint32_t now_s; uint8_t state; };
 
 static const struct example examples[] = {
@@ -27,6 +28,7 @@ static const struct example examples[] = {
 	  "20010db8022000015 9ded0f4876982b8", "22681ab97d52c298010000005cf7c57926556bd0934c72f8", "22681ab97d52c298010000005cf7c609a6bb79d16625507a",
 	  0x5cf7c609, COOKIE_VALID },
 };
+/* clang-format on */
 
 static void set_up(const struct example *e, struct settings *settings, struct answer_query *q)
 {

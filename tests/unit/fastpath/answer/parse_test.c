@@ -49,6 +49,7 @@ static enum answer_verdict ask(const char *hex, bool is_tcp)
 #define NS_A "026e73 07 6578616d706c65 00 0001 0001 "
 #define OPT(ttl, rdlength) "00 0029 04d0 " ttl rdlength
 
+/* clang-format off */
 struct test_case { const char *sentence, *hex; uint16_t rcode; bool has_question, has_opt; };
 
 static const struct test_case cases[] = {
@@ -94,6 +95,7 @@ static const struct test_case cases[] = {
 	  "1234 0000 0001 0000 0000 0002 " NS_A "036b657900 00fa 00ff 00000000 0021 0b686d61632d73686132353600 000065800000 012c 0004 01020304 1234 0000 0000"
 	  OPT("00000000", "0000"), RCODE_FORMERR, true, false },
 };
+/* clang-format on */
 
 Test(parse, table)
 {
@@ -107,7 +109,7 @@ Test(parse, table)
 		cr_expect(dns_flags(msg) & DNS_QR, "%s: QR", c->sentence);
 		cr_expect_eq(dns_qdcount(msg), c->has_question, "%s: question", c->sentence);
 		cr_expect_eq(query.has_edns, c->has_opt, "%s: OPT", c->sentence);
-		free(zones_message_text(msg, query.response_bytes));    /* aborts unless it parses to its last octet */
+		free(zones_message_text(msg, query.response_bytes)); /* aborts unless it parses to its last octet */
 	}
 }
 
@@ -147,7 +149,7 @@ static const uint8_t *find_option(uint16_t code, uint16_t *bytes)
 	size_t pos = query.question_end;
 
 	for (unsigned i = dns_ancount(msg) + dns_nscount(msg); i > 0; i--)
-		pos += 12u + load_be16(msg + pos + 10);         /* owners are pointers in these responses */
+		pos += 12u + load_be16(msg + pos + 10); /* owners are pointers in these responses */
 	cr_assert_eq(msg[pos], 0);
 	cr_assert_eq(load_be16(msg + pos + 1), RR_OPT);
 	for (size_t at = pos + 11, end = at + load_be16(msg + pos + 9); at < end; at += 4u + load_be16(msg + at + 2))

@@ -24,7 +24,8 @@ static const char example_zone[] =
 	"dn DNAME target.third.test.\nin DNAME web\ninto DNAME deep\n"
 	"_s._tcp SRV 1 2 3 mail\n_s._tcp SRV 1 2 3 web\nsvc HTTPS 1 . alpn=h2\nsvc A 192.0.2.30\n"
 	"UPPER A 192.0.2.40\n";
-static const char third_zone[] = "@ 3600 SOA ns host 7 1 1 1 30\n@ NS ns\nns A 192.0.2.50\na.b A 192.0.2.51\nx.target A 192.0.2.52\n";
+static const char third_zone[] =
+	"@ 3600 SOA ns host 7 1 1 1 30\n@ NS ns\nns A 192.0.2.50\na.b A 192.0.2.51\nx.target A 192.0.2.52\n";
 static const char child_zone[] = "@ 3600 SOA ns host 9 1 1 1 30\n@ NS ns\nns A 192.0.2.60\n";
 
 static struct snapshot *snapshot;
@@ -32,13 +33,17 @@ static struct snapshot *snapshot;
 static void setup(void)
 {
 	const struct zones_text zones[] = {
-		{ "example.", example_zone }, { "third.test.", third_zone }, { "sec.example.", child_zone }, { "unusable.", NULL },
+		{ "example.", example_zone },
+		{ "third.test.", third_zone },
+		{ "sec.example.", child_zone },
+		{ "unusable.", NULL },
 	};
 	snapshot = zones_snapshot(zones, ARRAY_LEN(zones));
 }
 static void teardown(void) { snapshot_destroy(snapshot); }
 TestSuite(zone_answer, .init = setup, .fini = teardown);
 
+/* clang-format off */
 struct test_case { const char *sentence; struct zones_ask ask; const char *expected; };
 
 static const struct test_case cases[] = {
@@ -114,13 +119,15 @@ static const struct test_case cases[] = {
 	{ "AXFR over TCP is refused", { .name = "example.", .type = RR_AXFR, .is_tcp = true }, "REFUSED | | |" },
 	{ "MAILB", { .name = "example.", .type = RR_MAILB }, "NOTIMP | | |" },
 };
+/* clang-format on */
 
 Test(zone_answer, table)
 {
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char *got = zones_response(snapshot, &cases[i].ask);
 
-		cr_expect_str_eq(got, cases[i].expected, "%s\n  expected %s\n  got      %s", cases[i].sentence, cases[i].expected, got);
+		cr_expect_str_eq(got, cases[i].expected, "%s\n  expected %s\n  got      %s", cases[i].sentence, cases[i].expected,
+				 got);
 		free(got);
 	}
 }

@@ -15,7 +15,7 @@ Test(counters, every_counter_has_a_name_of_its_own_and_help)
 			cr_expect_str_neq(counter_name((enum counter)i), counter_name((enum counter)n));
 	}
 	cr_expect_str_eq(counter_name(C_COUNT_), "unknown");
-	cr_expect_str_eq(counter_help((enum counter)-1), "");
+	cr_expect_str_eq(counter_help((enum counter) - 1), "");
 }
 
 Test(counters, blocks_share_no_cache_line)
@@ -72,10 +72,13 @@ Test(counters, a_writer_that_spoils_its_header_does_not_lead_readers_astray)
 
 Test(counters, foreign_memory_is_refused)
 {
-	static const struct { const char *what; size_t offset; } field[] = {
-		{ "magic", offsetof(struct counters, magic) },           { "version", offsetof(struct counters, version) },
-		{ "size", offsetof(struct counters, size_bytes) },       { "block size", offsetof(struct counters, block_bytes) },
-		{ "blocks", offsetof(struct counters, block_count) },    { "counters", offsetof(struct counters, counter_count) },
+	static const struct {
+		const char *what;
+		size_t offset;
+	} field[] = {
+		{ "magic", offsetof(struct counters, magic) },	      { "version", offsetof(struct counters, version) },
+		{ "size", offsetof(struct counters, size_bytes) },    { "block size", offsetof(struct counters, block_bytes) },
+		{ "blocks", offsetof(struct counters, block_count) }, { "counters", offsetof(struct counters, counter_count) },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(field); i++) {
 		int fd;

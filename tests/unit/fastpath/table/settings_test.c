@@ -17,7 +17,10 @@ Test(settings, the_defaults_load)
 
 Test(settings, longer_memory_is_fine_as_a_memfd_has_whole_pages)
 {
-	static struct { struct settings s; char rest[100]; } m;
+	static struct {
+		struct settings s;
+		char rest[100];
+	} m;
 	struct settings copy;
 	const char *why;
 	settings_defaults(&m.s);
@@ -37,16 +40,34 @@ static void endless_identity(struct settings *s) { memset(s->identity, 'x', size
 static void endless_version(struct settings *s) { memset(s->version_text, 'x', sizeof(s->version_text)); }
 static void least_payload(struct settings *s) { s->udp_payload_bytes = 512; }
 static void most_payload(struct settings *s) { s->udp_payload_bytes = 4096; }
-static void cookies(struct settings *s) { s->flags |= SETTINGS_F_COOKIES; s->cookie_secret_count = 2; }
+static void cookies(struct settings *s)
+{
+	s->flags |= SETTINGS_F_COOKIES;
+	s->cookie_secret_count = 2;
+}
 static void longest_identity(struct settings *s) { memset(s->identity, 'x', sizeof(s->identity) - 1); }
 
 Test(settings, everything_is_checked)
 {
-	static const struct { void (*change)(struct settings *); enum err expected; } cases[] = {
-		{ nothing, ERR_OK }, { least_payload, ERR_OK }, { most_payload, ERR_OK }, { cookies, ERR_OK }, { longest_identity, ERR_OK },
-		{ bad_magic, ERR_CORRUPT }, { bad_version, ERR_CORRUPT }, { bad_size, ERR_CORRUPT }, { small_payload, ERR_CORRUPT },
-		{ large_payload, ERR_CORRUPT }, { strange_flag, ERR_CORRUPT }, { many_secrets, ERR_CORRUPT }, { no_secret, ERR_CORRUPT },
-		{ endless_identity, ERR_CORRUPT }, { endless_version, ERR_CORRUPT },
+	static const struct {
+		void (*change)(struct settings *);
+		enum err expected;
+	} cases[] = {
+		{ nothing, ERR_OK },
+		{ least_payload, ERR_OK },
+		{ most_payload, ERR_OK },
+		{ cookies, ERR_OK },
+		{ longest_identity, ERR_OK },
+		{ bad_magic, ERR_CORRUPT },
+		{ bad_version, ERR_CORRUPT },
+		{ bad_size, ERR_CORRUPT },
+		{ small_payload, ERR_CORRUPT },
+		{ large_payload, ERR_CORRUPT },
+		{ strange_flag, ERR_CORRUPT },
+		{ many_secrets, ERR_CORRUPT },
+		{ no_secret, ERR_CORRUPT },
+		{ endless_identity, ERR_CORRUPT },
+		{ endless_version, ERR_CORRUPT },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct settings s, copy = { .magic = 1 };

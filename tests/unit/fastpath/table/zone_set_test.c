@@ -37,7 +37,7 @@ static struct zone_build *make_zone(const char *text, uint32_t serial)
 	return b;
 }
 
-struct packed {                         /* a segment in the making: plain memory, so that tests can spoil it */
+struct packed { /* a segment in the making: plain memory, so that tests can spoil it */
 	uint8_t *bytes;
 	size_t size_bytes;
 	uint32_t image_count;
@@ -61,9 +61,12 @@ static void pack_zone(struct packed *p, const char *text, uint32_t serial)
 
 static void pack_header(struct packed *p, uint32_t id)
 {
-	*(struct segment_header *)p->bytes = (struct segment_header){ .magic = SEGMENT_MAGIC, .version = SEGMENT_VERSION,
-								      .size_bytes = p->size_bytes, .id = id,
-								      .image_count = p->image_count, .notes = p->size_bytes };
+	*(struct segment_header *)p->bytes = (struct segment_header){ .magic = SEGMENT_MAGIC,
+								      .version = SEGMENT_VERSION,
+								      .size_bytes = p->size_bytes,
+								      .id = id,
+								      .image_count = p->image_count,
+								      .notes = p->size_bytes };
 }
 
 static int sealed(const void *bytes, size_t size_bytes)
@@ -170,16 +173,20 @@ static struct zone_set *make_set(struct packed *p, struct segment **segment, boo
 
 Test(zone_set, finds_the_longest_zone)
 {
-	static const struct { const char *name; unsigned skip; const char *expected; } cases[] = {
+	static const struct {
+		const char *name;
+		unsigned skip;
+		const char *expected;
+	} cases[] = {
 		{ "example.", 0, "example.#0" },
 		{ "EXAMPLE.", 0, "example.#0" },
 		{ "www.example.", 0, "example.#1" },
 		{ "a.example.", 0, "a.example.#0" },
-		{ "a.example.", 1, "example.#1" },          /* DS is asked at the parent */
+		{ "a.example.", 1, "example.#1" }, /* DS is asked at the parent */
 		{ "b.a.example.", 0, "B.a.Example.#0" },
 		{ "1.2.3.b.a.example.", 0, "B.a.Example.#3" },
 		{ "1.2.3.b.a.example.", 4, "a.example.#4" },
-		{ "ba.example.", 0, "example.#1" },         /* a label that ends alike */
+		{ "ba.example.", 0, "example.#1" }, /* a label that ends alike */
 		{ "xexample.", 0, "none" },
 		{ "org.", 0, "none" },
 		{ "y.z.org.", 0, "none" },
@@ -354,8 +361,8 @@ Test(zone_set, many_zones_are_all_found_in_little_memory, .timeout = 60)
 		cr_assert_eq(zone_map_build_add_unusable(b, name), ERR_OK);
 	}
 	void *map = finish_map(b, &bytes);
-	cr_expect_lt((double)(bytes - name_bytes) / ZONES, 100 - sizeof(struct zone_view), "with its view, a zone takes %.1f octets",
-		     (double)(bytes - name_bytes) / ZONES + sizeof(struct zone_view));
+	cr_expect_lt((double)(bytes - name_bytes) / ZONES, 100 - sizeof(struct zone_view),
+		     "with its view, a zone takes %.1f octets", (double)(bytes - name_bytes) / ZONES + sizeof(struct zone_view));
 	uint64_t began_ns = clock_mono_ns();
 	cr_assert_eq(attach_map(&set, map, bytes, NULL, 0, &why), ERR_OK, "%s", why);
 	cr_log_info("attaching %u zones took %llu us", ZONES, (unsigned long long)(clock_mono_ns() - began_ns) / 1000);
@@ -495,7 +502,13 @@ Test(zone_set, notes_are_passed_over)
 
 Test(zone_set, a_map_must_fit_its_segments)
 {
-	static const struct { const char *what; uint32_t segment; int64_t shift; const char *name; enum err expected; } cases[] = {
+	static const struct {
+		const char *what;
+		uint32_t segment;
+		int64_t shift;
+		const char *name;
+		enum err expected;
+	} cases[] = {
 		{ "as it is", 1, 0, "example.", ERR_OK },
 		{ "a segment that is not there", 9, 0, "example.", ERR_CORRUPT },
 		{ "an offset inside an image", 1, 8, "example.", ERR_CORRUPT },

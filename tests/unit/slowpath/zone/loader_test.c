@@ -81,8 +81,12 @@ TestSuite(loader, .init = init, .fini = fini, .timeout = 60);
 
 static void start(void)
 {
-	struct loader_config config = { .store = w.store, .publisher = publisher, .files = &files, .threads = 2,
-					.max_zone_bytes = 16 << 20, .started = note_start };
+	struct loader_config config = { .store = w.store,
+					.publisher = publisher,
+					.files = &files,
+					.threads = 2,
+					.max_zone_bytes = 16 << 20,
+					.started = note_start };
 	zone_image_files_init(&files, w.folder, 0);
 	cr_assert_eq(loader_start(&loader, &config), ERR_OK);
 	for (int i = 0; i < 2000 && !atomic_load(&started); i++)

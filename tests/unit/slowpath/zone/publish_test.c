@@ -9,9 +9,9 @@
 static struct world w;
 static struct snapshot_holder holder;
 static struct publisher *publisher;
-static int ends[2];                     /* [0] is the publisher's, [1] the supervisor's */
+static int ends[2]; /* [0] is the publisher's, [1] the supervisor's */
 
-static struct publish_kept kept;        /* what the supervisor of these tests keeps */
+static struct publish_kept kept; /* what the supervisor of these tests keeps */
 
 static void init(void)
 {
@@ -106,7 +106,9 @@ static void two_zones(void)
 	world_add(&w, "a.example");
 	world_add(&w, "b.example");
 	struct reload_result result;
-	struct reload_request request = { .threads = 1, .max_zone_bytes = 1 << 20, .next_segment_id = publisher_segment_id(publisher) };
+	struct reload_request request = { .threads = 1,
+					  .max_zone_bytes = 1 << 20,
+					  .next_segment_id = publisher_segment_id(publisher) };
 	cr_assert_eq(reload_run(w.store, &request, &result), ERR_OK);
 	reload_result_fini(&result);
 }
@@ -114,7 +116,9 @@ static void two_zones(void)
 static void load(const char *zone)
 {
 	struct reload_result result;
-	struct reload_request request = { .zone = world_name(zone), .threads = 1, .max_zone_bytes = 1 << 20,
+	struct reload_request request = { .zone = world_name(zone),
+					  .threads = 1,
+					  .max_zone_bytes = 1 << 20,
 					  .next_segment_id = publisher_segment_id(publisher) };
 	cr_assert_eq(reload_run(w.store, &request, &result), ERR_OK);
 	cr_assert_eq(result.loaded, 1);

@@ -8,7 +8,8 @@ static void fini(void) { world_fini(&w); }
 
 TestSuite(reload, .init = init, .fini = fini, .timeout = 60);
 
-static const char broken[] = "$TTL 300\n@ SOA ns hostmaster 7 3600 900 604800 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.\nmail MX mail\n";
+static const char broken[] =
+	"$TTL 300\n@ SOA ns hostmaster 7 3600 900 604800 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.\nmail MX mail\n";
 
 Test(reload, good_files_are_served)
 {
@@ -145,8 +146,9 @@ Test(reload, one_zone_alone)
 	cr_expect_eq(world_serial(&w, "a.example"), 1);
 	cr_expect_eq(world_serial(&w, "b.example"), 2);
 	struct reload_result r;
-	struct reload_request request = { .zone = world_name("c.example"), .threads = 1, .max_zone_bytes = 1 << 20,
-					  .next_segment_id = &w.next_segment_id };
+	struct reload_request request = {
+		.zone = world_name("c.example"), .threads = 1, .max_zone_bytes = 1 << 20, .next_segment_id = &w.next_segment_id
+	};
 	cr_expect_eq(reload_run(w.store, &request, &r), ERR_NOTFOUND);
 	reload_result_fini(&r);
 }
@@ -183,7 +185,9 @@ Test(reload, a_zone_may_not_take_more_memory_than_allowed)
 	uint64_t limits[] = { (uint64_t)st.st_size - 1, (uint64_t)st.st_size + 1000 };
 	for (int i = 0; i < 2; i++) {
 		struct reload_result r;
-		struct reload_request request = { .threads = 1, .max_zone_bytes = limits[i], .next_segment_id = &w.next_segment_id };
+		struct reload_request request = { .threads = 1,
+						  .max_zone_bytes = limits[i],
+						  .next_segment_id = &w.next_segment_id };
 		cr_assert_eq(reload_run(w.store, &request, &r), ERR_OK);
 		cr_expect_eq(r.failed, 1, "limit %d", i);
 		cr_expect(r.fault[0].lines && strstr(r.fault[0].lines, "max-zone-bytes"), "%s", r.fault[0].lines);
@@ -218,7 +222,9 @@ Test(reload, a_stop_leaves_the_rest_unread)
 	world_put_zone(&w, "a.example", 1, 2);
 	world_add(&w, "a.example");
 	struct reload_result r;
-	struct reload_request request = { .threads = 2, .max_zone_bytes = 1 << 20, .stop = &stop, .next_segment_id = &w.next_segment_id };
+	struct reload_request request = {
+		.threads = 2, .max_zone_bytes = 1 << 20, .stop = &stop, .next_segment_id = &w.next_segment_id
+	};
 	cr_assert_eq(reload_run(w.store, &request, &r), ERR_OK);
 	cr_expect_eq(r.unread, 1);
 	cr_expect_eq(r.loaded + r.failed + r.unchanged, 0);

@@ -80,7 +80,8 @@ Test(repack, much_garbage_is_thrown_away, .timeout = 60)
 		cr_assert_eq(zone_store_remove(w.store, world_name(name)), ERR_OK);
 	}
 	struct zone_store_totals before = zone_store_totals(w.store);
-	cr_assert_gt(before.segment_bytes, before.live_bytes + REPACK_GARBAGE_BYTES, "%llu octets", (unsigned long long)before.segment_bytes);
+	cr_assert_gt(before.segment_bytes, before.live_bytes + REPACK_GARBAGE_BYTES, "%llu octets",
+		     (unsigned long long)before.segment_bytes);
 	cr_assert(repack_is_due(w.store));
 	zone_item_fail(world_item(&w, "z19.example"), strdup("a fault\n"), 1);
 	cr_assert_eq(repack_run(w.store, &w.next_segment_id), ERR_OK);

@@ -8,8 +8,10 @@ static struct zone_source *source(const char *path, uint64_t n)
 {
 	size_t bytes = strlen(path) + 1;
 	struct zone_source *s = malloc(sizeof(*s) + bytes);
-	*s = (struct zone_source){ .stamp = { n, n + 1, n + 2, (int64_t)n + 3, (int64_t)n + 4 }, .content_hash = n + 5,
-				   .is_settled = n & 1, .path_bytes = (uint16_t)bytes };
+	*s = (struct zone_source){ .stamp = { n, n + 1, n + 2, (int64_t)n + 3, (int64_t)n + 4 },
+				   .content_hash = n + 5,
+				   .is_settled = n & 1,
+				   .path_bytes = (uint16_t)bytes };
 	memcpy(s->path, path, bytes);
 	return s;
 }
@@ -86,7 +88,8 @@ static unsigned walk(const uint8_t *notes, size_t bytes)
 		return 0;
 	while ((n = segment_notes_next(&r))) {
 		uint32_t sources = 0;
-		for (const struct segment_note_source *s = segment_note_source_next(n, NULL); s; s = segment_note_source_next(n, s)) {
+		for (const struct segment_note_source *s = segment_note_source_next(n, NULL); s;
+		     s = segment_note_source_next(n, s)) {
 			sources++;
 			(void)strlen(segment_note_source_path(s));
 		}

@@ -122,18 +122,22 @@ static inline unsigned world_files(const struct world *w, const char *folder, co
 static inline struct reload_result world_reload(struct world *w, const char *zone, bool is_forced)
 {
 	struct reload_result result;
-	struct reload_request request = { .zone = zone ? world_name(zone) : NULL, .is_forced = is_forced, .threads = 2,
-					  .max_zone_bytes = 64 << 20, .next_segment_id = &w->next_segment_id };
+	struct reload_request request = { .zone = zone ? world_name(zone) : NULL,
+					  .is_forced = is_forced,
+					  .threads = 2,
+					  .max_zone_bytes = 64 << 20,
+					  .next_segment_id = &w->next_segment_id };
 	cr_assert_eq(reload_run(w->store, &request, &result), ERR_OK);
 	return result;
 }
 
 /* The counts, in one expression: loaded, unchanged, failed. */
-static inline void world_expect(struct world *w, const char *zone, bool is_forced, unsigned loaded, unsigned unchanged, unsigned failed)
+static inline void world_expect(struct world *w, const char *zone, bool is_forced, unsigned loaded, unsigned unchanged,
+				unsigned failed)
 {
 	struct reload_result r = world_reload(w, zone, is_forced);
 	cr_expect(r.loaded == loaded && r.unchanged == unchanged && r.failed == failed,
-		  "loaded %u unchanged %u failed %u, not %u %u %u; %s", (unsigned)r.loaded, (unsigned)r.unchanged, (unsigned)r.failed,
-		  loaded, unchanged, failed, r.fault_count && r.fault[0].lines ? r.fault[0].lines : "");
+		  "loaded %u unchanged %u failed %u, not %u %u %u; %s", (unsigned)r.loaded, (unsigned)r.unchanged,
+		  (unsigned)r.failed, loaded, unchanged, failed, r.fault_count && r.fault[0].lines ? r.fault[0].lines : "");
 	reload_result_fini(&r);
 }

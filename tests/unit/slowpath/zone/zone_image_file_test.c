@@ -80,7 +80,8 @@ Test(zone_image_file, a_cold_start_finds_its_zones_and_reads_no_master_file)
 {
 	load_and_write();
 	cr_assert_eq(start_again(), 2);
-	cr_expect_eq(zone_item_state(world_item(&w, "a.example")), ZONE_PENDING, "nothing is served before the stamps were looked at");
+	cr_expect_eq(zone_item_state(world_item(&w, "a.example")), ZONE_PENDING,
+		     "nothing is served before the stamps were looked at");
 	world_expect(&w, NULL, false, 0, 2, 0);
 	cr_expect_eq(world_serial(&w, "a.example"), 1);
 	cr_expect_eq(world_serial(&w, "b.example"), 2);

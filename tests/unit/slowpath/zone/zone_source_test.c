@@ -31,7 +31,10 @@ static struct zone_source *read_settled(const char *text)
 	return s;
 }
 
-static bool is_unchanged(const struct zone_source *s) { return zone_source_is_unchanged(&s->stamp, s->is_settled, s->content_hash, s->path); }
+static bool is_unchanged(const struct zone_source *s)
+{
+	return zone_source_is_unchanged(&s->stamp, s->is_settled, s->content_hash, s->path);
+}
 
 static void make_folder(void)
 {
@@ -84,7 +87,8 @@ Test(zone_source, what_is_no_file_is_refused)
 	cr_expect_eq(zone_stamp_read(&stamp, path), ERR_NOTFOUND);
 	cr_expect_eq(zone_source_read(&s, &text, folder, 1 << 20), ERR_UNSUPPORTED, "a folder");
 	cr_assert_eq(mkfifo(path, 0600), 0);
-	cr_expect_eq(zone_source_read(&s, &text, path, 1 << 20), ERR_UNSUPPORTED, "a FIFO that nobody writes to must not be waited for");
+	cr_expect_eq(zone_source_read(&s, &text, path, 1 << 20), ERR_UNSUPPORTED,
+		     "a FIFO that nobody writes to must not be waited for");
 	unlink(path);
 	put("12345");
 	cr_expect_eq(zone_source_read(&s, &text, path, 4), ERR_NOSPACE);
