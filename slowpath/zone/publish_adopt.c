@@ -140,5 +140,6 @@ enum err publisher_adopt(struct publisher *p, struct zone_store *store, const st
 	free(segment);
 	if (err != ERR_OK)
 		return err;
-	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = kept->generation }, -1);
+	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = kept->generation },
+			      -1);
 }
