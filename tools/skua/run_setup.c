@@ -24,10 +24,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#ifndef SKUA_LIBEXECDIR
-#define SKUA_LIBEXECDIR "/usr/libexec/skua" /* where `make install` puts the parts */
-#endif
-#define PREDECESSOR_NS 3000000000ull /* how long what a killed `skua run` leaves behind may take to vanish */
+#define INSTALLED_PARTS "/../libexec/skua" /* seen from bin/, where `make install` puts this program */
+#define PREDECESSOR_NS 3000000000ull	   /* how long what a killed `skua run` leaves behind may take to vanish */
 #define RETRY_MS 10
 
 struct loading {
@@ -233,18 +231,29 @@ static int bind_all(struct run *r)
 	return VERB_OK;
 }
 
+/* Beside this program, as in a build folder, or where `make install` puts it; what does not exist fails when it is started. */
+static void find_program(struct run_part *p)
+{
+	static const char *const folders[] = { "", INSTALLED_PARTS };
+	char self[PATH_MAX];
+	ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	self[MAX(bytes, 0)] = '\0';
+	if (strrchr(self, '/'))
+		*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		int length = snprintf(p->program, sizeof p->program, "%s%s/skua-%s", self, folders[i], p->name);
+		if (length < (int)sizeof p->program && access(p->program, X_OK) == 0)
+			return;
+	}
+}
+
 static int prepare_part(struct run *r, struct run_part *p)
 {
-	char label[32], self[PATH_MAX];
-	ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash = bytes > 0 ? (self[bytes] = '\0', strrchr(self, '/')) : NULL;
+	char label[32];
 	enum err err;
 
-	if (slash)
-		*slash = '\0';
-	if (!slash || (size_t)snprintf(p->program, sizeof p->program, "%s/skua-%s", self, p->name) >= sizeof p->program ||
-	    access(p->program, X_OK) != 0)
-		snprintf(p->program, sizeof p->program, SKUA_LIBEXECDIR "/skua-%s", p->name);
+	find_program(p);
 	snprintf(label, sizeof label, "skua-counters-%s", p->name);
 	err = counters_create(&p->counters_fd, label);
 	if (err == ERR_OK)
