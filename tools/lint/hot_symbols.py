@@ -17,7 +17,8 @@ ALLOWED = {
     "SHA1_Init", "SHA1_Update", "SHA1_Final",
     # the batch's kick, its wait, its clock
     "sendto", "recvfrom", "recvmmsg", "sendmmsg", "poll", "clock_gettime", "__errno_location", "__poll_chk",
-    # quiescent states (liburcu QSBR, inline but for its registration)
+    # quiescent states (liburcu QSBR): a store to the thread's own word, and the futex below if a grace period waits for it
+    "urcu_qsbr_quiescent_state", "urcu_qsbr_thread_offline", "urcu_qsbr_thread_online",
     "urcu_qsbr_reader", "urcu_qsbr_gp", "_GLOBAL_OFFSET_TABLE_", "__tls_get_addr",
 }
 # A grace period may be waiting for this thread: the futex wakes it.
