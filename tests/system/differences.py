@@ -224,16 +224,6 @@ def chains_end_somewhere(q, ours, theirs):
     return same(ours, theirs, "answer", "authority", "additional")
 
 
-@rule(("knotd", "named"), "RFC 9471 section 3.1 (which wants all of them: a limit of ours on purpose)")
-def glue_of_13_names(q, ours, theirs):
-    """Addresses of no more than 13 name servers go into a response."""
-    if not is_referral(ours) or not ours.additional < theirs.additional or len({r[0] for r in ours.additional}) != 13:
-        return ours, theirs
-    if not useful_only(theirs):
-        return ours, theirs
-    return same(ours, theirs, "additional")
-
-
 def explain(peer, q, ours, theirs):
     """(what still differs as field names, the ids of the rules that were used)"""
     used = []

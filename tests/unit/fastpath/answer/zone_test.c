@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The authoritative algorithm, case by case: question, expected response in text. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "dns/rr_type.h"
@@ -130,4 +131,54 @@ Test(zone_answer, table)
 				 got);
 		free(got);
 	}
+}
+
+/* 20 servers below the cut: glue beyond the 13th is as needed as the first (RFC 9471); what does not fit means TC. */
+Test(zone_answer, required_glue_is_whole_or_truncated)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	fputs("@ SOA ns host 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\n", out);
+	for (unsigned i = 0; i < 20; i++)
+		fprintf(out, "d NS ns%u.d\nns%u.d A 192.0.2.%u\n", i, i, 100 + i);
+	fclose(out);
+	struct snapshot *s = zones_snapshot(&(struct zones_text){ "example.", text }, 1);
+	char *whole = zones_response(s, &(struct zones_ask){ .name = "x.d.example.", .type = RR_A, .has_edns = true });
+	char *cut = zones_response(s, &(struct zones_ask){ .name = "x.d.example.", .type = RR_A });
+
+	cr_expect(strstr(whole, "NOERROR |") == whole, "%s", whole);
+	for (unsigned i = 0; i < 20; i++) {
+		char glue[64];
+
+		snprintf(glue, sizeof glue, "ns%u.d.example. 300 A 192.0.2.%u", i, 100 + i);
+		cr_expect(strstr(whole, glue), "%s is missing", glue);
+	}
+	cr_expect(strstr(cut, "NOERROR tc |") == cut, "%s", cut);
+	free(whole);
+	free(cut);
+	free(text);
+	snapshot_destroy(s);
+}
+
+/* Blocks beyond the reach of pointers are written name by name: 2,000 servers over TCP. */
+Test(zone_answer, far_blocks)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	fputs("@ SOA ns host 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nwww CNAME big\n", out);
+	for (unsigned i = 0; i < 1500; i++)
+		fprintf(out, "big MX %u mail%u.sub.elsewhere.test.\n", i, i);
+	fclose(out);
+	struct snapshot *s = zones_snapshot(&(struct zones_text){ "example.", text }, 1);
+	char *got = zones_response(s, &(struct zones_ask){ .name = "www.example.", .type = RR_MX, .is_tcp = true });
+
+	cr_expect(strstr(got, "NOERROR aa | www.example. 300 CNAME big.example.; big.example. 300 MX 0 mail0.sub.elsewhere.test.;") == got);
+	cr_expect(strstr(got, "big.example. 300 MX 1499 mail1499.sub.elsewhere.test. |"));
+	free(got);
+	free(text);
+	snapshot_destroy(s);
 }
