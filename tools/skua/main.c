@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* Read by jemalloc: one arena and nothing kept, since the supervisor's memory is part of an idle box's. */
-const char *malloc_conf = "narenas:1,tcache:false,dirty_decay_ms:0,muzzy_decay_ms:0";
+/* Read by jemalloc: one arena. What is free goes back to the kernel after a while, when `run` has started at once (run_memory.h). */
+const char *malloc_conf = "narenas:1,tcache:false,muzzy_decay_ms:0";
 
 #define WHERE (VERB_OPT_CONFIG | VERB_OPT_RUN)
 

@@ -5,7 +5,8 @@
  *   run.c           start, loop, end                       run_part.c       one process: spawn, link queue, stop, reap
  *   run_setup.c     folders, lock, sockets, memory         run_publish.c    segments and map as they are handed on
  *   run_orders.c    what link messages mean, hand-over     run_xdp.c        steering programs
- *   run_watch.c     heartbeats                             run_control.c    the control verb `status` */
+ *   run_watch.c     heartbeats                             run_control.c    the control verb `status`
+ *   run_memory.c    what the configuration left behind */
 #pragma once
 #include "base/base.h"
 #include "base/control.h"

@@ -6,6 +6,7 @@
 #include "tools/skua/config_file.h"
 #include "tools/skua/run.h"
 #include "tools/skua/run_lock.h"
+#include "tools/skua/run_memory.h"
 #include "tools/skua/run_share.h"
 
 #include <errno.h>
@@ -103,6 +104,7 @@ static int load_config(struct run *r, const struct verb_call *call)
 		exit_code = share_config(r, text, text_bytes);
 	free(absolute);
 	free(text);
+	run_memory_settle();
 	return exit_code;
 }
 
