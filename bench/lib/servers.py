@@ -87,6 +87,8 @@ class Server:
                 self.process.wait(5)
         if self.log:
             self.log.close()
+        if self.is_xdp and not keep:     # Knot leaves its program attached
+            subprocess.run(["ip", "-n", net.SERVER, "link", "set", net.SERVER_IF, "xdp", "off"], capture_output=True)
         if self.root and not keep:
             subprocess.run(["umount", str(self.inside())], check=False, capture_output=True)
 
@@ -231,8 +233,8 @@ class Pdns(Server):
 
 class Echo(Server):
     def probe(self):
-        time.sleep(0.3)
-        return True
+        time.sleep(0.5)
+        return self.process.poll() is None
 
 
 class EchoXdp(Echo):
