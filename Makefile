@@ -108,11 +108,25 @@ fuzz-run: fuzz-build
 fuzz: ## fuzz all targets for FUZZ_SECONDS (3600) in all
 	$(MAKE) VARIANT=fuzz fuzz-run
 
+# --- install --------------------------------------------------------------------------------------------------------
+# The command finds the parts in ../libexec/skua, so PREFIX is free.
+PREFIX  ?= /usr/local
+BINDIR  = $(DESTDIR)$(PREFIX)/bin
+PARTDIR = $(DESTDIR)$(PREFIX)/libexec/skua
+DOCDIR  = $(DESTDIR)$(PREFIX)/share/doc/skua
+install: all ## install below DESTDIR and PREFIX (/usr/local)
+	install -d $(BINDIR) $(PARTDIR) $(DOCDIR)/docs $(DOCDIR)/examples
+	install -m 755 $(O)/skua $(BINDIR)
+	install -m 755 $(filter-out $(O)/skua,$(PROG_BIN)) $(PARTDIR)
+	install -m 644 README.md LICENSE $(DOCDIR)
+	install -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
+	install -m 644 config/skua.yaml config/sample/demo.example.zone $(DOCDIR)/examples
+
 clean: ## remove everything that was built
 	rm -rf build
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort -u | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(filter %Makefile %.mk,$(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | sort -u | expand -t 18
 
 .SECONDARY:
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
