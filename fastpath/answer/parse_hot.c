@@ -216,6 +216,7 @@ void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct an
 	q->edns_options = 0;
 	q->tsig_offset = 0;
 	q->zone = NULL;
+	q->hint_ = NULL;
 	q->state_ = prepare(s, t, q);
 	counter_add(t->counters, C_QUERIES, 1);
 	if (q->has_edns)
@@ -228,5 +229,5 @@ void answer_prefetch(const struct snapshot *s, struct answer_query *q)
 {
 	(void)s;
 	if (likely(q->state_ == STATE_ZONE && q->zone->base))
-		zone_prefetch_node(q->zone, q->name_hash);
+		q->hint_ = zone_prefetch_node(q->zone, q->name_hash);
 }

@@ -97,6 +97,7 @@ static enum step follow(struct walk *w, uint32_t target_pos)
 	    !hit.view->base)
 		return STEP_DONE;
 	q->zone = hit.view;
+	q->hint_ = NULL;
 	q->zone_label = (uint8_t)hit.zone_label;
 	w->name_pos = target_pos;
 	w->apex_pos = message_suffix(w->r.msg, target_pos, hit.zone_label);
@@ -286,7 +287,7 @@ static enum step zone_step(struct walk *w)
 	struct answer_query *q = w->q;
 	const struct zone_view *zone = q->zone;
 	const struct zone_at none = { NULL, NULL };
-	struct zone_at at = zone_find(zone, q->lower, q->name_bytes, q->name_hash), encloser = none, cut;
+	struct zone_at at = zone_find_hinted(zone, q->hint_, q->lower, q->name_bytes, q->name_hash), encloser = none, cut;
 
 	if (unlikely(!at.node))
 		encloser = zone_closest_encloser(zone, q->lower, q->label_offset, q->label_count);

@@ -168,7 +168,7 @@ struct zone_at {
  *   const uint8_t *zone_node_name(const struct zone_node *);                  case kept
  *   struct zone_at zone_find(const struct zone_view *, const uint8_t *lower, size_t bytes, uint64_t hash);
  *   void zone_prefetch_slot(const struct zone_view *, uint64_t hash);         stage 1 of a batch
- *   void zone_prefetch_node(const struct zone_view *, uint64_t hash);         stage 2: reads the slot, prefetches the node
+ *   const struct zone_node *zone_prefetch_node(const struct zone_view *, uint64_t hash);   stage 2: reads the slot, prefetches the node
  *   struct zone_at zone_closest_encloser(const struct zone_view *, const uint8_t *lower, const uint8_t *label_offset,
  *                                        unsigned labels);                    longest existing ancestor-or-self; never none (the apex)
  *   struct zone_at zone_apex(const struct zone_view *);

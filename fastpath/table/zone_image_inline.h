@@ -156,21 +156,31 @@ HOT ALWAYS_INLINE void zone_prefetch_slot(const struct zone_view *view, uint64_t
 	__builtin_prefetch(&slots[(uint32_t)hash & view->base->slot_mask]);
 }
 #define ZONE_PREFETCH_PROBES 4u /* a home slot and the ones behind it share a cache line or two */
-HOT ALWAYS_INLINE void zone_prefetch_node(const struct zone_view *view, uint64_t hash)
+/* Reads the slot and prefetches the node, which is returned for zone_find_hinted: NULL if there is none or there are deltas. */
+HOT ALWAYS_INLINE const struct zone_node *zone_prefetch_node(const struct zone_view *view, uint64_t hash)
 {
 	const struct zone_image *image = view->base;
 	const struct zone_slot *slots = zone_ptr(image, image->slots);
-	for (uint32_t i = 0; i < ZONE_PREFETCH_PROBES; i++) {
+	for (uint32_t i = 0; i < ZONE_PREFETCH_PROBES && likely(view->delta_count == 0); i++) {
 		struct zone_slot slot = slots[((uint32_t)hash + i) & image->slot_mask];
 		if (slot.node == 0)
-			return;
+			return NULL;
 		if (slot.tag == (uint32_t)(hash >> 32)) {
-			const uint8_t *node = zone_ptr(image, slot.node);
+			const struct zone_node *node = zone_ptr(image, slot.node);
 			__builtin_prefetch(node);
-			__builtin_prefetch(node + CACHE_LINE);
-			return;
+			__builtin_prefetch((const uint8_t *)node + CACHE_LINE);
+			return node;
 		}
 	}
+	return NULL;
+}
+/* zone_find that tries the node of zone_prefetch_node first. */
+HOT ALWAYS_INLINE struct zone_at zone_find_hinted(const struct zone_view *view, const struct zone_node *hint, const uint8_t *lower,
+						  size_t bytes, uint64_t hash)
+{
+	if (likely(hint && hint->name_bytes == bytes && zone_name_is(zone_node_name(hint), lower, bytes)))
+		return (struct zone_at){ .image = view->base, .node = hint };
+	return zone_find(view, lower, bytes, hash);
 }
 
 HOT ALWAYS_INLINE struct zone_at zone_apex(const struct zone_view *view)
