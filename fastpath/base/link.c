@@ -29,6 +29,7 @@ static const struct {
 	[LINK_READY] = { "ready", false },
 	[LINK_LIVE] = { "live", false },
 	[LINK_FAILED] = { "failed", false },
+	[LINK_ZONES] = { "zones", true },
 };
 
 static bool is_type(uint32_t type) { return type < LINK_TYPE_COUNT_ && types[type].text; }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zone_set.c: attaching a zone map: checked whole, in one walk over the entries, then turned into views of plain pointers. */
+/* zone_set.c: attaching a zone map: checked, in one walk over the entries, then turned into views of plain pointers. A map that comes
+ * after another is compared with it: memory runs faster than checks that jump to a slot and to an image for each entry. */
 #include "table/zone_set_private.h"
 #include "dns/name_inline.h"
 #include "table/shm.h"
@@ -38,18 +39,19 @@ static int by_id(const void *a, const void *b)
 
 struct resolver {		  /* finds images of segments; lives during attach */
 	struct segment **segment; /* ascending by id */
-	bool *is_used;
+	uint32_t *uses;
 	uint32_t *cursor; /* per segment: where the last image was found; entries mostly come in their order */
 	size_t count, last;
+	bool is_verified; /* what entries say is believed as far as it stays inside the segments */
 };
 
 static enum err resolver_init(struct resolver *r, struct segment *const *segments, size_t count, const char **why)
 {
 	*r = (struct resolver){ .count = count };
 	r->segment = calloc(count + 1, sizeof(struct segment *));
-	r->is_used = calloc(count + 1, sizeof(bool));
+	r->uses = calloc(count + 1, sizeof(uint32_t));
 	r->cursor = calloc(count + 1, sizeof(uint32_t));
-	if (!r->segment || !r->is_used || !r->cursor) {
+	if (!r->segment || !r->uses || !r->cursor) {
 		*why = "out of memory";
 		return ERR_NOMEM;
 	}
@@ -68,7 +70,7 @@ static enum err resolver_init(struct resolver *r, struct segment *const *segment
 static void resolver_fini(struct resolver *r)
 {
 	free(r->segment);
-	free(r->is_used);
+	free(r->uses);
 	free(r->cursor);
 }
 
@@ -96,6 +98,15 @@ static const struct zone_image *resolver_image(struct resolver *r, struct zone_m
 	if (!resolver_segment(r, at.segment))
 		return NULL;
 	struct segment *s = r->segment[r->last];
+	const char *why;
+	if (r->is_verified) {
+		if ((size_t)at.image * ZONE_REF_UNIT + offsetof(struct zone_image, nsec3_salt) > s->images_end)
+			return NULL;
+		r->uses[r->last]++;
+		return (const struct zone_image *)(s->map + (size_t)at.image * ZONE_REF_UNIT);
+	}
+	if (segment_list(s, &why) != ERR_OK)
+		return NULL;
 	uint32_t low = r->cursor[r->last], high = s->image_count;
 	if (low >= s->image_count || s->image[low] != at.image) {
 		low = 0;
@@ -110,7 +121,7 @@ static const struct zone_image *resolver_image(struct resolver *r, struct zone_m
 			return NULL;
 	}
 	r->cursor[r->last] = low + 1;
-	r->is_used[r->last] = true;
+	r->uses[r->last]++;
 	return (const struct zone_image *)(s->map + (size_t)at.image * ZONE_REF_UNIT);
 }
 
@@ -208,11 +219,11 @@ static enum err resolve_view(struct zone_view *view, const struct zone_image **d
 	view->delta = e->delta_count ? delta : NULL;
 	for (unsigned i = 0; i <= e->delta_count; i++) {
 		const struct zone_image *image = resolver_image(r, e->image[i]);
-		if (!image || !is_zone_of(image, e)) {
+		if (!image || (!r->is_verified && !is_zone_of(image, e))) {
 			*why = image ? "an image of another zone than its entry" : "an entry names an image that is not there";
 			return ERR_CORRUPT;
 		}
-		if (i == 0 && image->flags & ZONE_DELTA) {
+		if (i == 0 && !r->is_verified && image->flags & ZONE_DELTA) {
 			*why = "an entry's base is a delta";
 			return ERR_CORRUPT;
 		}
@@ -280,7 +291,161 @@ static struct zone_view *allocate_views(uint32_t count)
 	return view;
 }
 
-static enum err fill(struct zone_set *set, struct resolver *r, const char **why)
+/* Of a map that was verified before. */
+static enum err count_deltas(const struct zone_set *set, size_t entries, size_t *delta_total, const char **why)
+{
+	size_t at = entries;
+	for (uint32_t i = 0; i < set->zone_count; i++) {
+		const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + at);
+		if (at + sizeof(*e) > set->map_bytes || e->index != i) {
+			*why = "a verified zone map that is none";
+			return ERR_CORRUPT;
+		}
+		*delta_total += e->delta_count;
+		at += zone_map_entry_bytes(e->delta_count, e->name_bytes);
+	}
+	return ERR_OK;
+}
+
+static enum err allocate_arrays(struct zone_set *set, size_t deltas, const char **why)
+{
+	set->view = allocate_views(set->zone_count);
+	set->delta = calloc(deltas + 1, sizeof(*set->delta));
+	set->delta_count = deltas;
+	if (set->view && set->delta)
+		return ERR_OK;
+	*why = "out of memory";
+	return ERR_NOMEM;
+}
+
+static enum err fill_whole(struct zone_set *set, struct resolver *r, size_t entries, const char **why)
+{
+	size_t deltas = 0;
+	enum err err = r->is_verified ? count_deltas(set, entries, &deltas, why) : check_entries(set, entries, &deltas, why);
+	if (err == ERR_OK)
+		err = allocate_arrays(set, deltas, why);
+	return err == ERR_OK ? resolve_entries(set, entries, r, why) : err;
+}
+
+/* --- a map after another -------------------------------------------------------------------------------------------- */
+
+/* Equal in everything but the generation and the entries. */
+static bool is_like(const struct zone_set *set, const struct zone_set *before)
+{
+	if (set->map_bytes != before->map_bytes || !before->zone_count)
+		return false;
+	struct zone_map header = *(const struct zone_map *)set->map;
+	header.generation = before->generation;
+	size_t entries = (size_t)header.entries * ZONE_REF_UNIT;
+	return memcmp(&header, before->map, sizeof(header)) == 0 &&
+	       memcmp(set->map + sizeof(header), before->map + sizeof(header), entries - sizeof(header)) == 0;
+}
+
+/* Index in before->used; its entries were resolved, so it is there. */
+static size_t used_index(const struct zone_set *before, uint32_t id)
+{
+	size_t low = 0, high = before->segment_count;
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+		if (before->used[middle].segment->id <= id)
+			low = middle;
+		else
+			high = middle;
+	}
+	ASSERT(before->segment_count && before->used[low].segment->id == id);
+	return low;
+}
+
+static bool is_same_name(const struct zone_map_entry *a, const struct zone_map_entry *b)
+{
+	return a->hash == b->hash && a->delta_count == b->delta_count && a->name_bytes == b->name_bytes &&
+	       memcmp(zone_map_entry_name(a), zone_map_entry_name(b), a->name_bytes) == 0;
+}
+
+/* Checks and resolves the entries that differ; the others' views are copies. gone: images of before->used that are no longer named.
+ * ERR_UNSUPPORTED: an entry of another size or name, so that nothing can be said about the slots. */
+static enum err resolve_changes(struct zone_set *set, const struct zone_set *before, size_t entries, struct resolver *r,
+				uint32_t *gone, const char **why)
+{
+	size_t at = entries, delta = 0;
+	for (uint32_t i = 0; i < set->zone_count; i++) {
+		const struct zone_map_entry *old = (const struct zone_map_entry *)(before->map + at);
+		const struct zone_map_entry *e = (const struct zone_map_entry *)(set->map + at);
+		size_t bytes = zone_map_entry_bytes(old->delta_count, old->name_bytes);
+		if (likely(memcmp(old, e, bytes) == 0)) {
+			at += bytes;
+			delta += old->delta_count;
+			continue;
+		}
+		if (!is_same_name(old, e))
+			return ERR_UNSUPPORTED;
+		if (!next_entry(set, &at, i, why))
+			return ERR_CORRUPT;
+		enum err err = resolve_view((struct zone_view *)&set->view[i], &set->delta[delta], r, e, why);
+		if (err != ERR_OK)
+			return err;
+		for (unsigned k = 0; k <= old->delta_count && !(old->flags & ZONE_MAP_UNUSABLE); k++)
+			gone[used_index(before, old->image[k].segment)]++;
+		delta += old->delta_count;
+	}
+	return ERR_OK;
+}
+
+/* What unchanged entries name must be here, and the same. */
+static enum err count_unchanged(const struct zone_set *before, const uint32_t *gone, struct resolver *r, const char **why)
+{
+	for (size_t i = 0; i < before->segment_count; i++) {
+		uint32_t uses = before->used[i].uses - gone[i];
+		if (!uses)
+			continue;
+		if (!resolver_segment(r, before->used[i].segment->id) || r->segment[r->last] != before->used[i].segment) {
+			*why = "an entry names an image that is not there";
+			return ERR_CORRUPT;
+		}
+		r->uses[r->last] += uses;
+	}
+	return ERR_OK;
+}
+
+static void copy_views(struct zone_set *set, const struct zone_set *before)
+{
+	struct zone_view *view = (struct zone_view *)set->view;
+	memcpy(view, before->view, set->zone_count * sizeof(*view));
+	if (!before->delta_count)
+		return;
+	memcpy(set->delta, before->delta, before->delta_count * sizeof(*set->delta));
+	for (uint32_t i = 0; i < set->zone_count; i++)
+		if (view[i].delta)
+			view[i].delta = set->delta + (view[i].delta - before->delta);
+}
+
+static enum err fill_after(struct zone_set *set, const struct zone_set *before, struct resolver *r, size_t entries,
+			   const char **why)
+{
+	if (!is_like(set, before))
+		return ERR_UNSUPPORTED;
+	uint32_t *gone = calloc(before->segment_count + 1, sizeof(*gone));
+	*why = "out of memory";
+	enum err err = gone ? allocate_arrays(set, before->delta_count, why) : ERR_NOMEM;
+	if (err == ERR_OK) {
+		copy_views(set, before);
+		err = resolve_changes(set, before, entries, r, gone, why);
+	}
+	if (err == ERR_OK)
+		err = count_unchanged(before, gone, r, why);
+	free(gone);
+	if (err == ERR_UNSUPPORTED) { /* the long way begins anew */
+		memset(r->uses, 0, r->count * sizeof(*r->uses));
+		free((struct zone_view *)set->view);
+		free(set->delta);
+		set->view = NULL;
+		set->delta = NULL;
+	}
+	return err;
+}
+
+/* before: NULL, or what the map may be compared with. */
+static enum err fill(struct zone_set *set, const struct zone_set *before, struct resolver *r, const char **why)
 {
 	const struct zone_map *m = (const struct zone_map *)set->map;
 	const char *fault = header_fault(m, set->map_bytes);
@@ -295,31 +460,24 @@ static enum err fill(struct zone_set *set, struct resolver *r, const char **why)
 	set->generation = m->generation;
 	set->label_counts[0] = m->label_counts[0];
 	set->label_counts[1] = m->label_counts[1];
-	size_t deltas = 0, entries = (size_t)m->entries * ZONE_REF_UNIT;
-	enum err err = check_entries(set, entries, &deltas, why);
-	if (err != ERR_OK)
-		return err;
-	set->view = allocate_views(set->zone_count);
-	set->delta = calloc(deltas + 1, sizeof(*set->delta));
-	if (!set->view || !set->delta) {
-		*why = "out of memory";
-		return ERR_NOMEM;
-	}
-	err = resolve_entries(set, entries, r, why);
+	size_t entries = (size_t)m->entries * ZONE_REF_UNIT;
+	enum err err = before ? fill_after(set, before, r, entries, why) : ERR_UNSUPPORTED;
+	if (err == ERR_UNSUPPORTED)
+		err = fill_whole(set, r, entries, why);
 	if (err != ERR_OK)
 		return err;
 	for (size_t i = 0; i < r->count; i++) {
-		if (!r->is_used[i])
+		if (!r->uses[i])
 			continue;
 		segment_get(r->segment[i]);
-		set->segment[set->segment_count++] = r->segment[i];
+		set->used[set->segment_count++] = (struct zone_set_segment){ r->segment[i], r->uses[i] };
 	}
 	return ERR_OK;
 }
 
 static struct zone_set *allocate(size_t segment_count)
 {
-	size_t bytes = sizeof(struct zone_set) + segment_count * sizeof(struct segment *);
+	size_t bytes = sizeof(struct zone_set) + segment_count * sizeof(struct zone_set_segment);
 	struct zone_set *set = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	if (set) {
 		memset(set, 0, bytes);
@@ -328,8 +486,8 @@ static struct zone_set *allocate(size_t segment_count)
 	return set;
 }
 
-enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
-			 const char **why)
+static enum err attach(struct zone_set **out, const struct zone_set *before, bool is_verified, int map_fd,
+		       struct segment *const *segments, size_t segment_count, const char **why)
 {
 	if (!shm_is_sealed(map_fd, true)) {
 		*why = "the zone map is not sealed";
@@ -348,6 +506,7 @@ enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *cons
 	enum err err = resolver_init(&r, segments, segment_count, why);
 	if (err != ERR_OK)
 		goto done;
+	r.is_verified = is_verified;
 	const void *map;
 	err = shm_map(&map, &set->map_bytes, map_fd);
 	if (err != ERR_OK) {
@@ -355,7 +514,7 @@ enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *cons
 		goto done;
 	}
 	set->map = map;
-	err = fill(set, &r, why);
+	err = fill(set, before, &r, why);
 done:
 	resolver_fini(&r);
 	if (err != ERR_OK) {
@@ -364,6 +523,24 @@ done:
 	}
 	*out = set;
 	return ERR_OK;
+}
+
+enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
+			 const char **why)
+{
+	return attach(out, NULL, false, map_fd, segments, segment_count, why);
+}
+
+enum err zone_set_attach_verified(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
+				  const char **why)
+{
+	return attach(out, NULL, true, map_fd, segments, segment_count, why);
+}
+
+enum err zone_set_attach_after(struct zone_set **out, const struct zone_set *before, int map_fd, struct segment *const *segments,
+			       size_t segment_count, const char **why)
+{
+	return attach(out, before, false, map_fd, segments, segment_count, why);
 }
 
 enum err zone_set_empty(struct zone_set **out)
@@ -388,7 +565,7 @@ void zone_set_release(struct zone_set *set)
 	if (!set || atomic_fetch_sub_explicit(&set->references, 1, memory_order_acq_rel) != 1)
 		return;
 	for (size_t i = 0; i < set->segment_count; i++)
-		segment_put(set->segment[i]);
+		segment_put(set->used[i].segment);
 	shm_unmap(set->map, set->map_bytes);
 	free((struct zone_view *)set->view);
 	free(set->delta);

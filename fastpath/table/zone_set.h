@@ -69,14 +69,27 @@ size_t zone_map_build_bytes(const struct zone_map_build *b);
 MUST_USE enum err zone_map_build_finish(struct zone_map_build *b, void *out);
 void zone_map_build_destroy(struct zone_map_build *b);
 
+/* The short way to a map that differs from an attached one in a few zones' images: a copy, changed in place. The same bytes as
+ * building it anew. out: 8-byte aligned, zone_map_copy_bytes long. */
+struct zone_set;
+size_t zone_map_copy_bytes(const struct zone_set *set);
+void zone_map_copy(const struct zone_set *set, void *out, uint64_t generation);
+/* The zone's images become this one; NULL: it is unusable from now on. ERR_NOTFOUND; ERR_UNSUPPORTED for a zone with deltas; then
+ * nothing has changed. */
+MUST_USE enum err zone_map_change(void *map, const uint8_t *name, const struct zone_map_image *image);
+
 /* --- the reader --------------------------------------------------------------------------------------------------- */
 /* Process-local: what a snapshot points to. Immutable after zone_set_attach; zone_set_release drops its references. */
-struct zone_set;
 struct segment; /* a mapped, verified segment, reference-counted, shared by successive sets */
 
 /* Maps fd (populated, read-only), checks seals (SHRINK, GROW, WRITE), header and every image in it. Takes nothing: fd stays the caller's.
  * ERR_DENIED if it is not sealed, ERR_CORRUPT; *why is a static sentence on any failure. */
 MUST_USE enum err segment_attach(struct segment **out, int fd, const char **why);
+/* The same for one that a process of this program has attached before (base/link.h says who knows that): seals, header and size are
+ * checked; its images are believed, and listed only when they are asked for. */
+MUST_USE enum err segment_attach_verified(struct segment **out, int fd, const char **why);
+/* Lists the images, unless that was done: before segment_image. One thread at a time. ERR_CORRUPT, ERR_NOMEM. */
+MUST_USE enum err segment_list(struct segment *s, const char **why);
 void segment_get(struct segment *s);
 void segment_put(struct segment *s);
 uint32_t segment_id(const struct segment *s);
@@ -84,7 +97,8 @@ uint64_t segment_bytes(const struct segment *s);
 uint32_t segment_images(const struct segment *s);
 /* All of its bytes, header first. */
 const void *segment_map(const struct segment *s);
-/* The n-th image (n < segment_images) and where it begins: segment offset. The image is verified. */
+/* The n-th image (n < segment_images) and where it begins: segment offset. The image is verified. After segment_list if the
+ * segment was attached by segment_attach_verified. */
 const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes);
 /* The writer's notes: bytes that nobody has checked. */
 const void *segment_notes(const struct segment *s, size_t *notes_bytes);
@@ -93,6 +107,13 @@ const void *segment_notes(const struct segment *s, size_t *notes_bytes);
  * ERR_DENIED, ERR_CORRUPT, ERR_NOMEM; *why is a static sentence on any failure. */
 MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segment *const *segments, size_t segment_count,
 				  const char **why);
+/* The same for a map that a process of this program has attached before, over the same segments. */
+MUST_USE enum err zone_set_attach_verified(struct zone_set **out, int map_fd, struct segment *const *segments,
+					   size_t segment_count, const char **why);
+/* The same for a map that comes after another one: of what is as it was in `before`, nothing is checked again. That is most of it
+ * if the same zones stand in both in the same order. */
+MUST_USE enum err zone_set_attach_after(struct zone_set **out, const struct zone_set *before, int map_fd,
+					struct segment *const *segments, size_t segment_count, const char **why);
 /* The empty set: every question gets REFUSED. */
 MUST_USE enum err zone_set_empty(struct zone_set **out);
 /* Another reference to the same set (new settings over old zones). */

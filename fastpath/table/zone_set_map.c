@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zone_set_map.c: the writer of zone maps. Entries are laid out as they come; only the slots' refs wait for zone_map_build_finish,
+/* zone_set_map.c: the writers of zone maps. Entries are laid out as they come; only the slots' refs wait for zone_map_build_finish,
  * which knows where the entries begin. */
 #include "table/zone_set_private.h"
 #include "dns/name.h"
@@ -192,4 +192,41 @@ enum err zone_map_build_finish(struct zone_map_build *b, void *out)
 	if (b->bytes)
 		memcpy((uint8_t *)out + entries, b->entries, b->bytes);
 	return ERR_OK;
+}
+
+/* --- a copy, changed ------------------------------------------------------------------------------------------------ */
+
+size_t zone_map_copy_bytes(const struct zone_set *set) { return set->map_bytes; }
+
+void zone_map_copy(const struct zone_set *set, void *out, uint64_t generation)
+{
+	memcpy(out, set->map, set->map_bytes);
+	((struct zone_map *)out)->generation = generation;
+}
+
+enum err zone_map_change(void *map, const uint8_t *name, const struct zone_map_image *image)
+{
+	const struct zone_map *m = map;
+	const struct zone_slot *slots = (const struct zone_slot *)(m + 1);
+	uint8_t lower[NAME_MAX_BYTES];
+	size_t bytes = name_wire_bytes(name, NAME_MAX_BYTES);
+	if (bytes == 0)
+		return ERR_NOTFOUND;
+	name_lower(lower, name, bytes);
+	uint64_t hash = name_hash(lower, bytes);
+	for (uint32_t i = 0; i < m->max_probe; i++) {
+		struct zone_slot slot = slots[((uint32_t)hash + i) & m->slot_mask];
+		if (!slot.node)
+			return ERR_NOTFOUND;
+		struct zone_map_entry *e = (struct zone_map_entry *)((uint8_t *)map + (size_t)slot.node * ZONE_REF_UNIT);
+		if (e->hash != hash || e->name_bytes != bytes || memcmp(zone_map_entry_name(e), lower, bytes) != 0)
+			continue;
+		if (e->delta_count)
+			return ERR_UNSUPPORTED;
+		e->image[0] = image ? *image : (struct zone_map_image){ 0 };
+		e->flags = image ? 0 : ZONE_MAP_UNUSABLE;
+		e->serve_until_s = 0;
+		return ERR_OK;
+	}
+	return ERR_NOTFOUND;
 }

@@ -9,7 +9,7 @@ struct segment {
 	const uint8_t *map;
 	size_t bytes, images_end;
 	uint32_t image_count;
-	zone_ref image[]; /* where each image begins, ascending */
+	zone_ref *image; /* where each image begins, ascending; NULL: not listed yet */
 };
 
 struct zone_set {
@@ -25,8 +25,12 @@ struct zone_set {
 	uint64_t generation;
 	size_t map_bytes;
 	const struct zone_image **delta; /* where the views' delta pointers lead */
+	size_t delta_count;
 	size_t segment_count;
-	struct segment *segment[]; /* each holds a reference */
+	struct zone_set_segment {
+		struct segment *segment; /* a reference */
+		uint32_t uses;		 /* images of it that the entries name; not 0 */
+	} used[];			 /* ascending by id */
 };
 
 ALWAYS_INLINE const struct zone_map_entry *zone_set_entry(const struct zone_set *set, zone_ref ref)

@@ -7,7 +7,7 @@
 #define IMAGE_MIN_BYTES offsetof(struct zone_image, nsec3_salt)
 
 /* Walks the images behind the header; every one must be right, and together they must fill the segment. */
-static enum err check_images(struct segment *s, const char **why)
+static enum err list_images(struct segment *s, bool is_verified, const char **why)
 {
 	size_t at = sizeof(struct segment_header);
 	for (uint32_t n = 0; n < s->image_count; n++) {
@@ -21,7 +21,7 @@ static enum err check_images(struct segment *s, const char **why)
 			*why = "an image lies beyond 32 GiB of its segment";
 			return ERR_CORRUPT;
 		}
-		enum err err = zone_image_verify(image, image->size_bytes, why);
+		enum err err = is_verified ? ERR_OK : zone_image_verify(image, image->size_bytes, why);
 		if (err != ERR_OK)
 			return err;
 		s->image[n] = (zone_ref)(at / ZONE_REF_UNIT);
@@ -38,6 +38,23 @@ static enum err check_images(struct segment *s, const char **why)
 	return ERR_OK;
 }
 
+static enum err list(struct segment *s, bool is_verified, const char **why)
+{
+	s->image = calloc((size_t)s->image_count + 1, sizeof(*s->image));
+	if (!s->image) {
+		*why = "out of memory";
+		return ERR_NOMEM;
+	}
+	enum err err = list_images(s, is_verified, why);
+	if (err != ERR_OK) {
+		free(s->image);
+		s->image = NULL;
+	}
+	return err;
+}
+
+enum err segment_list(struct segment *s, const char **why) { return s->image ? ERR_OK : list(s, true, why); }
+
 static const char *header_fault(const struct segment_header *h, size_t bytes)
 {
 	if (bytes < sizeof(*h) || h->magic != SEGMENT_MAGIC)
@@ -53,7 +70,7 @@ static const char *header_fault(const struct segment_header *h, size_t bytes)
 	return NULL;
 }
 
-enum err segment_attach(struct segment **out, int fd, const char **why)
+static enum err attach(struct segment **out, int fd, bool is_verified, const char **why)
 {
 	if (!shm_is_sealed(fd, true)) {
 		*why = "the segment is not sealed";
@@ -73,7 +90,7 @@ enum err segment_attach(struct segment **out, int fd, const char **why)
 		shm_unmap(map, bytes);
 		return ERR_CORRUPT;
 	}
-	struct segment *s = calloc(1, sizeof(*s) + h->image_count * sizeof(s->image[0]));
+	struct segment *s = calloc(1, sizeof(*s));
 	if (!s) {
 		*why = "out of memory";
 		shm_unmap(map, bytes);
@@ -85,7 +102,7 @@ enum err segment_attach(struct segment **out, int fd, const char **why)
 	s->bytes = bytes;
 	s->images_end = h->notes ? h->notes : bytes;
 	s->image_count = h->image_count;
-	err = check_images(s, why);
+	err = is_verified ? ERR_OK : list(s, false, why);
 	if (err != ERR_OK) {
 		segment_put(s);
 		return err;
@@ -93,6 +110,9 @@ enum err segment_attach(struct segment **out, int fd, const char **why)
 	*out = s;
 	return ERR_OK;
 }
+
+enum err segment_attach(struct segment **out, int fd, const char **why) { return attach(out, fd, false, why); }
+enum err segment_attach_verified(struct segment **out, int fd, const char **why) { return attach(out, fd, true, why); }
 
 void segment_get(struct segment *s) { atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed); }
 
@@ -102,6 +122,7 @@ void segment_put(struct segment *s)
 	if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1)
 		return;
 	shm_unmap(s->map, s->bytes);
+	free(s->image);
 	free(s);
 }
 
@@ -112,7 +133,7 @@ const void *segment_map(const struct segment *s) { return s->map; }
 
 const struct zone_image *segment_image(const struct segment *s, uint32_t n, uint64_t *offset_bytes)
 {
-	ASSERT(n < s->image_count);
+	ASSERT(s->image && n < s->image_count);
 	*offset_bytes = (uint64_t)s->image[n] * ZONE_REF_UNIT;
 	return (const struct zone_image *)(s->map + *offset_bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table/zone_set.h"
+#include "table/zone_set_private.h"
 #include "table/shm.h"
 #include "table/zone_build.h"
 #include "base/bytes.h"
@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* --- zones, segments, maps for tests ---------------------------------------------------------------------------------- */
@@ -541,4 +542,251 @@ Test(zone_set, a_map_must_fit_its_segments)
 		free(p[i].bytes);
 	}
 	segment_put(NULL);
+}
+
+/* --- a map after another ---------------------------------------------------------------------------------------------- */
+
+enum { CHANGING = 24, COPIES = 4 }; /* each segment has an image of every zone */
+
+struct changing {
+	struct packed p[COPIES];
+	struct segment *segment[COPIES];
+	char name[CHANGING][24];
+	unsigned order[CHANGING], count; /* the zones of the map */
+	unsigned from[CHANGING];	 /* index of the segment; COPIES: unusable */
+};
+
+static uint32_t random_state = 7;
+
+static unsigned below(unsigned limit)
+{
+	random_state = random_state * 1664525u + 1013904223u;
+	return (random_state >> 8) % limit;
+}
+
+static void changing_init(struct changing *c)
+{
+	const char *text[CHANGING];
+	*c = (struct changing){ .count = CHANGING };
+	for (unsigned i = 0; i < CHANGING; i++) {
+		snprintf(c->name[i], sizeof(c->name[i]), "z%u.%s", i, i % 3 ? "example." : "a.example.");
+		text[i] = c->name[i];
+		c->order[i] = i;
+	}
+	for (unsigned i = 0; i < COPIES; i++)
+		c->segment[i] = make_segment(&c->p[i], i + 1, text, CHANGING);
+}
+
+static void changing_fini(struct changing *c)
+{
+	for (unsigned i = 0; i < COPIES; i++) {
+		segment_put(c->segment[i]);
+		free(c->p[i].bytes);
+	}
+}
+
+static struct zone_map_image image_of(const struct changing *c, unsigned zone)
+{
+	return (struct zone_map_image){ c->from[zone] + 1, (zone_ref)(c->p[c->from[zone]].offset[zone] / ZONE_REF_UNIT) };
+}
+
+static void *whole_map(const struct changing *c, uint64_t generation, size_t *bytes)
+{
+	struct zone_map_build *b;
+	cr_assert_eq(zone_map_build_create(&b, generation), ERR_OK);
+	for (unsigned i = 0; i < c->count; i++) {
+		uint8_t name[NAME_MAX_BYTES];
+		unsigned zone = c->order[i];
+		name_of(name, c->name[zone]);
+		if (c->from[zone] == COPIES)
+			cr_assert_eq(zone_map_build_add_unusable(b, name), ERR_OK);
+		else
+			cr_assert_eq(zone_map_build_add(b, name, c->from[zone] + 1, c->p[c->from[zone]].offset[zone], 0), ERR_OK);
+	}
+	return finish_map(b, bytes);
+}
+
+/* Changes some zones' images; in `map`, a copy of the one before, as well. */
+static void change_images(struct changing *c, void *map)
+{
+	for (unsigned n = below(4); n > 0; n--) {
+		unsigned zone = c->order[below(c->count)];
+		uint8_t name[NAME_MAX_BYTES];
+		c->from[zone] = below(8) ? below(COPIES) : (unsigned)COPIES;
+		struct zone_map_image image = c->from[zone] == COPIES ? (struct zone_map_image){ 0 } : image_of(c, zone);
+		name_of(name, c->name[zone]);
+		cr_assert_eq(zone_map_change(map, name, c->from[zone] == COPIES ? NULL : &image), ERR_OK);
+	}
+}
+
+/* Zones come, go, change places. */
+static void change_shape(struct changing *c)
+{
+	unsigned a = below(CHANGING), b = below(CHANGING), zone = c->order[a];
+	c->order[a] = c->order[b];
+	c->order[b] = zone;
+	c->count = 1 + below(CHANGING);
+}
+
+static enum err attach_after(struct zone_set **out, const struct zone_set *before, const void *map, size_t bytes,
+			     struct segment *const *segments, size_t count, const char **why)
+{
+	int fd = sealed(map, bytes);
+	enum err err = zone_set_attach_after(out, before, fd, segments, count, why);
+	close(fd);
+	return err;
+}
+
+static void expect_same(const struct zone_set *a, const struct zone_set *b)
+{
+	cr_assert_eq(a->zone_count, b->zone_count);
+	cr_assert_eq(a->generation, b->generation);
+	cr_assert_eq(a->delta_count, b->delta_count);
+	cr_assert_eq(a->segment_count, b->segment_count);
+	for (size_t i = 0; i < a->segment_count; i++)
+		cr_assert(a->used[i].segment == b->used[i].segment && a->used[i].uses == b->used[i].uses, "segment %zu", i);
+	for (uint32_t i = 0; i < a->zone_count; i++) {
+		const struct zone_view *x = &a->view[i], *y = &b->view[i];
+		cr_assert(x->base == y->base && x->flags == y->flags && x->serve_until_s == y->serve_until_s &&
+				  x->delta_count == y->delta_count,
+			  "view %u", i);
+		for (uint32_t k = 0; k < x->delta_count; k++)
+			cr_assert_eq(x->delta[k], y->delta[k]);
+	}
+}
+
+Test(zone_set, a_changed_copy_is_the_map_built_anew_and_read_by_its_changes, .timeout = 60)
+{
+	struct changing c;
+	struct zone_set *before, *after, *whole, *verified;
+	const char *why = "";
+	size_t bytes;
+	changing_init(&c);
+	void *map = whole_map(&c, 1, &bytes);
+	cr_assert_eq(attach_map(&before, map, bytes, c.segment, COPIES, &why), ERR_OK, "%s", why);
+	free(map);
+	for (uint64_t generation = 2; generation < 600; generation++) {
+		void *copy = calloc(1, zone_map_copy_bytes(before));
+		bool is_new_shape = below(10) == 0;
+		zone_map_copy(before, copy, generation);
+		if (is_new_shape)
+			change_shape(&c);
+		else
+			change_images(&c, copy);
+		map = whole_map(&c, generation, &bytes);
+		if (!is_new_shape)
+			cr_assert(bytes == zone_map_copy_bytes(before) && memcmp(copy, map, bytes) == 0);
+		cr_assert_eq(attach_map(&whole, map, bytes, c.segment, COPIES, &why), ERR_OK, "%s", why);
+		cr_assert_eq(attach_after(&after, before, map, bytes, c.segment, COPIES, &why), ERR_OK, "%s", why);
+		int fd = sealed(map, bytes);
+		cr_assert_eq(zone_set_attach_verified(&verified, fd, c.segment, COPIES, &why), ERR_OK, "%s", why);
+		close(fd);
+		expect_same(after, whole);
+		expect_same(verified, whole);
+		zone_set_release(whole);
+		zone_set_release(verified);
+		zone_set_release(before); /* what comes after stands alone */
+		before = after;
+		free(copy);
+		free(map);
+	}
+	zone_set_release(before);
+	changing_fini(&c);
+}
+
+Test(zone_set, after_another_map_damage_is_seen_as_ever, .timeout = 120)
+{
+	struct changing c;
+	struct zone_set *before, *set;
+	const char *why = "";
+	size_t bytes;
+	changing_init(&c);
+	c.from[3] = c.from[5] = 2;
+	uint8_t *map = whole_map(&c, 1, &bytes);
+	cr_assert_eq(attach_map(&before, map, bytes, c.segment, COPIES, &why), ERR_OK, "%s", why);
+	for (size_t at = 0; at < bytes; at++) {
+		map[at] ^= 0x81;
+		enum err expected = attach_map(&set, map, bytes, c.segment, COPIES, &why);
+		if (expected == ERR_OK)
+			zone_set_release(set);
+		cr_assert_eq(attach_after(&set, before, map, bytes, c.segment, COPIES, &why), expected, "byte %zu", at);
+		if (expected == ERR_OK)
+			zone_set_release(set);
+		map[at] ^= 0x81;
+	}
+	/* A segment that only unchanged entries name must be there, and be the one that it was. */
+	struct segment *other[COPIES] = { c.segment[0], c.segment[1], NULL, c.segment[3] };
+	cr_assert_eq(attach_packed(&other[2], &c.p[2], &why), ERR_OK);
+	cr_expect_eq(attach_after(&set, before, map, bytes, other, COPIES, &why), ERR_CORRUPT);
+	cr_expect_eq(attach_after(&set, before, map, bytes, other, 2, &why), ERR_CORRUPT);
+	segment_put(other[2]);
+	zone_set_release(before);
+	free(map);
+	changing_fini(&c);
+}
+
+Test(zone_set, deltas_outlive_the_map_before)
+{
+	static const char *const same[] = { "example.", "example.", "example." };
+	struct packed p;
+	struct zone_map_build *b;
+	struct zone_set *before, *after;
+	size_t bytes;
+	const char *why = "";
+	uint8_t name[NAME_MAX_BYTES];
+	struct segment *segment = make_segment(&p, 3, same, 3);
+	struct zone_map_image image[3];
+	for (size_t i = 0; i < ARRAY_LEN(image); i++)
+		image[i] = (struct zone_map_image){ 3, (zone_ref)(p.offset[i] / 8) };
+	name_of(name, "example.");
+	cr_assert_eq(zone_map_build_create(&b, 1), ERR_OK);
+	cr_assert_eq(zone_map_build_add_images(b, name, image, 3, 5), ERR_OK);
+	struct zone_map *map = finish_map(b, &bytes);
+	cr_assert_eq(attach_map(&before, map, bytes, &segment, 1, &why), ERR_OK, "%s", why);
+	map->generation = 2;
+	cr_assert_eq(attach_after(&after, before, map, bytes, &segment, 1, &why), ERR_OK, "%s", why);
+	zone_set_release(before);
+	cr_expect_eq(after->view[0].delta[0]->serial, 2);
+	cr_expect_eq(after->view[0].delta[1]->serial, 3);
+	cr_expect_eq(after->used[0].uses, 3);
+	cr_expect_eq(zone_map_change(map, name, &image[1]), ERR_UNSUPPORTED);
+	name_of(name, "example2.");
+	cr_expect_eq(zone_map_change(map, name, &image[1]), ERR_NOTFOUND);
+	zone_set_release(after);
+	segment_put(segment);
+	free(map);
+	free(p.bytes);
+}
+
+Test(zone_set, a_verified_segment_is_believed_but_for_its_header)
+{
+	struct packed p;
+	const char *why = NULL;
+	uint64_t offset;
+	struct segment *segment = make_segment(&p, 7, names, ARRAY_LEN(names));
+	segment_put(segment);
+	p.bytes[p.offset[0] + sizeof(struct zone_image)] ^= 0xff;
+	cr_expect_eq(attach_packed(&segment, &p, &why), ERR_CORRUPT);
+	int fd = sealed(p.bytes, p.size_bytes);
+	cr_assert_eq(segment_attach_verified(&segment, fd, &why), ERR_OK, "%s", why);
+	close(fd);
+	cr_assert_eq(segment_list(segment, &why), ERR_OK, "%s", why);
+	for (uint32_t i = 0; i < segment_images(segment); i++) {
+		cr_expect_eq(segment_image(segment, i, &offset)->serial, i + 1);
+		cr_expect_eq(offset, p.offset[i]);
+	}
+	segment_put(segment);
+	fd = sealed(p.bytes, p.size_bytes - 8);
+	cr_expect_eq(segment_attach_verified(&segment, fd, &why), ERR_CORRUPT);
+	close(fd);
+	fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	cr_expect_eq(segment_attach_verified(&segment, fd, &why), ERR_DENIED);
+	close(fd);
+	((struct zone_image *)(p.bytes + p.offset[1]))->size_bytes += 8;
+	fd = sealed(p.bytes, p.size_bytes);
+	cr_assert_eq(segment_attach_verified(&segment, fd, &why), ERR_OK, "%s", why);
+	close(fd);
+	cr_expect_eq(segment_list(segment, &why), ERR_CORRUPT);
+	segment_put(segment);
+	free(p.bytes);
 }
