@@ -113,9 +113,9 @@ static void run(struct listen_thread *thread)
 
 static enum err adopt_socket(struct udp_socket *out, int fd)
 {
-	union udp_peer local;
+	union udp_peer local = { 0 };
 	socklen_t length = sizeof local, type_length = sizeof(int);
-	int type, on = 1;
+	int type = 0, on = 1;
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 || type != SOCK_DGRAM ||
 	    getsockname(fd, &local.any, &length) < 0)
 		return ERR_ARGUMENT;
