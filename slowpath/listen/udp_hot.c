@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slowpath/listen/udp_hot.h"
-#include "base/bytes.h"
-
-#define DNS_HEADER_BYTES 12u
+#include "dns/message.h"
+#include "dns/rr_type.h"
 
 void udp_batch_init(struct udp_batch *b)
 {
@@ -144,19 +143,41 @@ HOT unsigned udp_batch_answer(struct udp_batch *b, const struct udp_socket *sock
 	return sent;
 }
 
+/* The offset of the OPT record of a response of ours; `bytes` if it has none. pos: behind the question. */
+static size_t find_opt(const uint8_t *msg, size_t pos, size_t bytes)
+{
+	for (unsigned left = load_be16(msg + 6) + load_be16(msg + 8) + load_be16(msg + 10); left > 0 && pos < bytes; left--) {
+		size_t owner = pos;
+		while (pos < bytes && msg[pos] && msg[pos] < 0xc0)
+			pos += 1u + msg[pos];
+		pos += pos < bytes && msg[pos] ? 2 : 1;
+		if (pos + 10 > bytes)
+			break;
+		if (load_be16(msg + pos) == RR_OPT)
+			return owner;
+		pos += 10u + load_be16(msg + pos + 8);
+	}
+	return bytes;
+}
+
 void udp_batch_truncate(struct udp_batch *b, unsigned index)
 {
 	uint8_t *msg = b->tx_iov[index].iov_base;
 	size_t bytes = b->tx_iov[index].iov_len, end = DNS_HEADER_BYTES;
-	uint16_t question_count = load_be16(msg + 4);
-	if (question_count) { /* one, uncompressed: the answer function keeps the question as it came */
+	if (load_be16(msg + 4)) { /* one, uncompressed: the answer function keeps the question as it came */
 		while (end < bytes && msg[end])
 			end += 1u + msg[end];
 		end += 1 + 4;
 	}
 	if (end > bytes)
 		return;
+	/* The OPT stays (RFC 6891 section 7). */
+	size_t opt = find_opt(msg, end, bytes), opt_bytes = 0;
+	if (opt + EDNS_OPT_FIXED_BYTES <= bytes)
+		opt_bytes = MIN((size_t)EDNS_OPT_FIXED_BYTES + load_be16(msg + opt + 9), bytes - opt);
+	memmove(msg + end, msg + opt, opt_bytes);
 	msg[2] |= 0x02; /* TC */
 	memset(msg + 6, 0, 6);
-	b->tx_iov[index].iov_len = end;
+	msg[11] = opt_bytes > 0;
+	b->tx_iov[index].iov_len = end + opt_bytes;
 }

@@ -128,3 +128,23 @@ Test(udp_hot, truncation_keeps_the_question_and_nothing_else, .init = setup)
 	udp_batch_truncate(&batch, 0);
 	cr_assert_eq(batch.tx_iov[0].iov_len, 12);
 }
+
+Test(udp_hot, a_truncated_answer_keeps_its_opt, .init = setup)
+{
+	uint8_t query[64], opt[] = { 0, 0, 41, 4, 208, 0, 0, 128, 0, 0, 4, 0, 3, 0, 0 };
+	uint8_t address[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
+	size_t question = fixture_query(query, 7, 7), bytes = question;
+	memcpy(batch.buffer[0], query, question);
+	for (unsigned i = 0; i < 3; i++, bytes += sizeof address)
+		memcpy(batch.buffer[0] + bytes, address, sizeof address);
+	memcpy(batch.buffer[0] + bytes, opt, sizeof opt);
+	batch.buffer[0][7] = 3;
+	batch.buffer[0][11] = 1;
+	batch.tx_iov[0] = (struct iovec){ .iov_base = batch.buffer[0], .iov_len = bytes + sizeof opt };
+	udp_batch_truncate(&batch, 0);
+	cr_assert_eq(batch.tx_iov[0].iov_len, question + sizeof opt);
+	cr_assert_arr_eq(batch.buffer[0] + question, opt, sizeof opt);
+	cr_assert_eq(batch.buffer[0][7], 0);
+	cr_assert_eq(batch.buffer[0][11], 1);
+	cr_assert(batch.buffer[0][2] & 2, "TC");
+}
