@@ -112,8 +112,9 @@ bool render_rrset(struct render *r, enum render_section section, const struct zo
 	}
 	if (owner->kind != OWNER_POINTER) {
 		uint8_t labels[NAME_MAX_BYTES];
+		uint32_t bytes = owner_labels(owner, labels);
 
-		if (!put(r, labels, owner_labels(owner, labels))) {
+		if (!put(r, labels, bytes)) {
 			r->is_full |= is_needed;
 			return false;
 		}

@@ -37,7 +37,8 @@ void rdata_print_quoted(struct rdata_print *p, const uint8_t *octets, size_t n)
 		char escaped[ESCAPE_MAX_BYTES];
 
 		if (octets[i] < ' ' || octets[i] > '~') {
-			rdata_print_text(p, escaped, escape_decimal(escaped, octets[i]));
+			size_t bytes = escape_decimal(escaped, octets[i]);
+			rdata_print_text(p, escaped, bytes);
 			continue;
 		}
 		if (octets[i] == '"' || octets[i] == '\\')

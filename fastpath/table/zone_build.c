@@ -472,6 +472,7 @@ static void sort_key(struct sort_entry *entry, unsigned skip_labels)
 		label_at[count++] = (uint8_t)at;
 	count = count > skip_labels ? count - skip_labels : 0;
 	while (count-- > 0 && used < sizeof key) {
+		/* cppcheck-suppress uninitvar ; the loop above has set those below count */
 		const uint8_t *label = node->name + label_at[count];
 		for (unsigned i = 1; i <= label[0] && used < sizeof key; i++) {
 			if (label[i] > 1) {
