@@ -71,7 +71,8 @@ static enum err take_segment(struct handover *h, const struct link_msg *m, int f
 	if (!grown)
 		return ERR_NOMEM;
 	k->segment = grown;
-	k->segment[k->segment_count++] = (struct publish_kept_segment){ .id = m->a, .fd = fd };
+	k->segment[k->segment_count++] =
+		(struct publish_kept_segment){ .id = m->a, .fd = fd, .is_verified = m->b == LINK_VERIFIED };
 	return ERR_OK;
 }
 
@@ -89,6 +90,12 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 		h->control_fd = *fd;
 		*fd = -1;
 		return ERR_OK;
+	case LINK_ZONES:
+		if (h->zones_fd >= 0 || !shm_is_sealed(*fd, true))
+			return ERR_MALFORMED;
+		h->zones_fd = *fd;
+		err = ERR_OK;
+		break;
 	case LINK_LISTEN: err = take_socket(h, m, *fd); break;
 	case LINK_SEGMENT: err = take_segment(h, m, *fd); break;
 	case LINK_MAP:
@@ -96,6 +103,7 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 			return ERR_MALFORMED;
 		h->kept.map_fd = *fd;
 		h->kept.generation = m->generation;
+		h->kept.is_map_verified = m->b == LINK_VERIFIED;
 		err = ERR_OK;
 		break;
 	default: return ERR_MALFORMED;
@@ -107,7 +115,7 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 
 enum handover_result handover_receive(struct handover *h, int link, const char **why)
 {
-	*h = (struct handover){ .control_fd = -1, .kept = { .map_fd = -1 } };
+	*h = (struct handover){ .control_fd = -1, .zones_fd = -1, .kept = { .map_fd = -1 } };
 	for (;;) {
 		struct link_msg m;
 		int fd = -1;
@@ -128,7 +136,8 @@ enum handover_result handover_receive(struct handover *h, int link, const char *
 			return HANDOVER_BROKEN;
 	}
 	*why = "GO came before everything else";
-	return h->config_text && h->counters && h->settings.magic && h->control_fd >= 0 ? HANDOVER_GO : HANDOVER_BROKEN;
+	return h->config_text && h->zones_fd >= 0 && h->counters && h->settings.magic && h->control_fd >= 0 ? HANDOVER_GO
+													     : HANDOVER_BROKEN;
 }
 
 void handover_drop_kept(struct handover *h)
@@ -149,8 +158,10 @@ void handover_fini(struct handover *h)
 	free(h->socket);
 	if (h->control_fd >= 0)
 		close(h->control_fd);
+	if (h->zones_fd >= 0)
+		close(h->zones_fd);
 	if (h->counters)
 		counters_detach(h->counters);
 	free(h->config_text);
-	*h = (struct handover){ .control_fd = -1, .kept = { .map_fd = -1 } };
+	*h = (struct handover){ .control_fd = -1, .zones_fd = -1, .kept = { .map_fd = -1 } };
 }

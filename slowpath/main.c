@@ -4,6 +4,7 @@
 #include "slowpath/slowpath.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "table/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 
 struct slowpath {
 	struct handover handover;
-	struct config *config; /* freed once everything has taken its part: it holds all zones */
+	struct config *config; /* without zones; freed once everything has taken its part */
 	struct tcp_limits tcp;
 	struct snapshot_holder holder;
 	struct zone_store *store;
@@ -35,10 +36,9 @@ struct slowpath {
 	pthread_t control_thread;
 	bool has_control_thread;
 	struct control_context context;
-	uint32_t *orphan;
-	size_t orphan_count;
 	bool is_adopted;
 	int signal_fd, started_fd;
+	_Atomic bool has_zones, is_started; /* told by the loader's thread through started_fd */
 	const char *_Atomic start_failure;
 };
 
@@ -119,53 +119,68 @@ static enum err open_signals(struct slowpath *s)
 	return s->signal_fd < 0 || s->started_fd < 0 ? err_from_errno(errno) : ERR_OK;
 }
 
-static enum err fill_store(struct slowpath *s)
+static void wake(struct slowpath *s)
 {
-	enum err err = zone_store_create(&s->store);
-	for (size_t i = 0; i < s->config->zone_count && err == ERR_OK; i++)
-		err = zone_store_add(s->store, s->config->zone[i].name, s->config->zone[i].file);
+	uint64_t one = 1;
+	(void)!write(s->started_fd, &one, sizeof(one));
+}
+
+static enum err read_zones(struct slowpath *s, struct config **out)
+{
+	const void *text;
+	size_t bytes;
+	enum err err = shm_map(&text, &bytes, s->handover.zones_fd);
+	if (err != ERR_OK)
+		return err;
+	err = config_load(out, s->handover.config_path, text, bytes, report_config, s);
+	shm_unmap(text, bytes);
+	return err;
+}
+
+/* From the loader's thread: the list of zones, which may be long. */
+static enum err fill_store(void *user, const char **why)
+{
+	struct slowpath *s = user;
+	struct config *config;
+	*why = "the configuration can't be read";
+	enum err err = read_zones(s, &config);
+	if (err != ERR_OK)
+		return err;
+	*why = "there is not enough memory for the list of zones";
+	zone_store_lock(s->store);
+	for (size_t i = 0; i < config->zone_count && err == ERR_OK; i++)
+		err = zone_store_add(s->store, config->zone[i].name, config->zone[i].file);
+	zone_store_unlock(s->store);
+	config_free(config);
+	atomic_store(&s->has_zones, err == ERR_OK);
+	wake(s);
 	return err;
 }
 
 /* Serves what the supervisor has kept. Without it, or if it is damaged, the loader starts from the files. */
-static enum err adopt(struct slowpath *s)
+static void adopt(struct slowpath *s)
 {
 	struct publish_kept *kept = &s->handover.kept;
 	const char *why;
 	uint64_t began_ns = clock_mono_ns();
-	if (kept->map_fd >= 0) {
-		enum err err = publisher_adopt(s->publisher, s->store, kept, usable_cpus(), &why);
-		if (err == ERR_OK) {
-			s->is_adopted = true;
-			log_write(M_ZONE_ADOPTED, "generation %llu: %u zones in %zu segments, in %llu us",
-				  (unsigned long long)kept->generation, publisher_zones(s->publisher), kept->segment_count,
-				  (unsigned long long)(clock_mono_ns() - began_ns) / 1000);
-		} else {
-			log_write(M_ZONE_ADOPT_FAILED, "%s: %s", why, err_text(err));
-		}
-	}
-	/* Segments that the store did not take are nobody's: the supervisor drops them after the next map. */
-	s->orphan = calloc(kept->segment_count + 1, sizeof(*s->orphan));
-	if (!s->orphan)
-		return ERR_NOMEM;
-	for (size_t i = 0; i < kept->segment_count; i++) {
-		bool is_taken = false;
-		for (size_t n = 0; n < zone_store_segments(s->store) && !is_taken; n++)
-			is_taken = zone_store_segment(s->store, n)->id == kept->segment[i].id;
-		if (!is_taken)
-			s->orphan[s->orphan_count++] = kept->segment[i].id;
-	}
+	enum err err = publisher_adopt(s->publisher, kept, usable_cpus(), &why);
+	s->is_adopted = err == ERR_OK;
+	if (s->is_adopted)
+		log_write(M_ZONE_ADOPTED, "generation %llu: %u zones in %zu segments, in %llu us",
+			  (unsigned long long)kept->generation, publisher_zones(s->publisher), kept->segment_count,
+			  (unsigned long long)(clock_mono_ns() - began_ns) / 1000);
+	else if (err != ERR_NOTFOUND)
+		log_write(M_ZONE_ADOPT_FAILED, "%s: %s", why, err_text(err));
 	handover_drop_kept(&s->handover);
-	return ERR_OK;
 }
 
 /* From the loader's thread. */
 static void loader_started(void *user, const char *why)
 {
 	struct slowpath *s = user;
-	uint64_t one = 1;
 	atomic_store(&s->start_failure, why);
-	(void)!write(s->started_fd, &one, sizeof(one));
+	atomic_store(&s->is_started, true);
+	wake(s);
 }
 
 static enum err start_loader(struct slowpath *s)
@@ -177,8 +192,7 @@ static enum err start_loader(struct slowpath *s)
 					.threads = usable_cpus(),
 					.max_zone_bytes = s->config->limits.max_zone_bytes,
 					.is_adopted = s->is_adopted,
-					.orphan = s->orphan,
-					.orphan_count = s->orphan_count,
+					.fill = fill_store,
 					.started = loader_started,
 					.user = s };
 	return loader_start(&s->loader, &config);
@@ -283,10 +297,15 @@ static int take_started(struct slowpath *s)
 	uint64_t n;
 	if (read(s->started_fd, &n, sizeof(n)) != sizeof(n))
 		return -1;
-	const char *why = atomic_load(&s->start_failure);
+	bool is_started = atomic_load(&s->is_started);
+	const char *why = is_started ? atomic_load(&s->start_failure) : NULL;
 	if (why)
 		return fail("the zones can't be published", why, LINK_EXIT_FAILURE);
-	enum err err = serve(s);
+	/* Not earlier: status would count the zones while they come in. */
+	enum err err = atomic_load(&s->has_zones) && !s->control ? start_control(s) : ERR_OK;
+	if (err != ERR_OK)
+		return fail("the control socket can't be served", err_text(err), LINK_EXIT_FAILURE);
+	err = is_started ? serve(s) : ERR_OK;
 	return err == ERR_OK ? -1 : fail("the sockets can't be served", err_text(err), LINK_EXIT_FAILURE);
 }
 
@@ -325,17 +344,15 @@ static int start(struct slowpath *s)
 	if (err == ERR_OK)
 		err = seccomp_enter();
 	if (err == ERR_OK)
-		err = fill_store(s);
+		err = zone_store_create(&s->store);
 	if (err == ERR_OK)
 		err = publisher_create(&s->publisher, LINK_FD, &s->holder, &s->handover.settings);
 	if (err == ERR_OK)
-		err = adopt(s);
+		adopt(s);
 	if (err == ERR_OK && s->is_adopted)
 		err = serve(s);
 	if (err == ERR_OK)
 		err = start_loader(s);
-	if (err == ERR_OK)
-		err = start_control(s);
 	config_free(s->config);
 	s->config = NULL;
 	return err == ERR_OK ? -1 : fail("the slowpath can't start", err_text(err), LINK_EXIT_FAILURE);
@@ -356,7 +373,6 @@ static void stop(struct slowpath *s)
 	publisher_destroy(s->publisher);
 	zone_store_destroy(s->store);
 	zone_image_files_fini(&s->files);
-	free(s->orphan);
 	handover_fini(&s->handover);
 }
 

@@ -7,7 +7,7 @@
  *            per worker one for UDP and one for TCP (listen/listen.h)
  * Start      orders from the supervisor, user and capabilities dropped, the seccomp filter; only then are threads made and
  *            is anything read that a stranger or another process has written. Zones that the supervisor has kept are served before
- *            a file is opened. */
+ *            a file is opened, and before the list of zones is read, which the loader does first. */
 #pragma once
 #include "base/base.h"
 #include "base/control.h"
@@ -21,7 +21,8 @@
 
 /* What the supervisor hands over at the start. */
 struct handover {
-	char *config_text; /* owned, NUL-terminated */
+	char *config_text; /* owned, NUL-terminated; without zones */
+	int zones_fd;	   /* memfd with the whole text; -1: none came */
 	size_t config_bytes;
 	char config_path[LINK_TEXT_BYTES];
 	struct counters *counters; /* attached, writable */

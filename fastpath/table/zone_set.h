@@ -110,7 +110,7 @@ MUST_USE enum err zone_set_attach(struct zone_set **out, int map_fd, struct segm
 /* The same for a map that a process of this program has attached before, over the same segments. */
 MUST_USE enum err zone_set_attach_verified(struct zone_set **out, int map_fd, struct segment *const *segments,
 					   size_t segment_count, const char **why);
-/* The same for a map that comes after another one: of what is as it was in `before`, nothing is checked again. That is most of it
+/* The same for a map that comes after another one (NULL: none does): of what is as it was in `before`, nothing is checked again. That is most of it
  * if the same zones stand in both in the same order. */
 MUST_USE enum err zone_set_attach_after(struct zone_set **out, const struct zone_set *before, int map_fd,
 					struct segment *const *segments, size_t segment_count, const char **why);

@@ -45,12 +45,12 @@ MUST_USE bool orders_send(struct fastpath *f, enum link_type type, uint64_t gene
 /* zones.c */
 void zones_init(struct zones *z);
 void zones_fini(struct zones *z);
-/* Each takes fd; all log what they refuse and then change nothing. */
+/* Each takes fd; all log what they refuse and then change nothing. is_verified: LINK_VERIFIED of base/link.h. */
 MUST_USE enum err zones_settings(struct zones *z, int fd);
-MUST_USE enum err zones_segment(struct zones *z, uint32_t id, int fd);
+MUST_USE enum err zones_segment(struct zones *z, uint32_t id, int fd, bool is_verified);
 void zones_segment_drop(struct zones *z, uint32_t id);
 /* Publishes; returns when every serving thread has left the older set. */
-MUST_USE enum err zones_map(struct zones *z, uint64_t generation, int fd);
+MUST_USE enum err zones_map(struct zones *z, uint64_t generation, int fd, bool is_verified);
 /* The empty set, so that threads have one to start with. */
 MUST_USE enum err zones_start_empty(struct zones *z);
 

@@ -118,7 +118,7 @@ static bool go(struct fastpath *f)
 
 static bool take_map(struct fastpath *f, const struct link_msg *m, int fd)
 {
-	if (zones_map(&f->zones, m->generation, fd) != ERR_OK)
+	if (zones_map(&f->zones, m->generation, fd, m->b == LINK_VERIFIED) != ERR_OK)
 		return fail(f, LINK_EXIT_FAILURE, "a zone set failed its checks");
 	if (!f->is_started)
 		return true;
@@ -140,7 +140,8 @@ static bool obey(struct fastpath *f, struct link_msg *m, int fd)
 		return true;
 	case LINK_XSKMAP: return take_interface(f, m, fd);
 	case LINK_SEGMENT:
-		return zones_segment(&f->zones, m->a, fd) == ERR_OK || fail(f, LINK_EXIT_FAILURE, "a segment failed its checks");
+		return zones_segment(&f->zones, m->a, fd, m->b == LINK_VERIFIED) == ERR_OK ||
+		       fail(f, LINK_EXIT_FAILURE, "a segment failed its checks");
 	case LINK_SEGMENT_DROP: zones_segment_drop(&f->zones, m->a); return true;
 	case LINK_MAP: return take_map(f, m, fd);
 	case LINK_GO: return go(f);

@@ -80,14 +80,14 @@ enum err zones_settings(struct zones *z, int fd)
 	return err;
 }
 
-enum err zones_segment(struct zones *z, uint32_t id, int fd)
+enum err zones_segment(struct zones *z, uint32_t id, int fd, bool is_verified)
 {
 	const char *why = "too many segments";
 	enum err err = z->segment_count < ARRAY_LEN(z->segment) ? ERR_OK : ERR_NOSPACE;
 	struct segment *s = NULL;
 
 	if (!err)
-		err = segment_attach(&s, fd, &why);
+		err = is_verified ? segment_attach_verified(&s, fd, &why) : segment_attach(&s, fd, &why);
 	close(fd);
 	if (!err && segment_id(s) != id) {
 		why = "its id is not the announced one";
@@ -113,11 +113,13 @@ void zones_segment_drop(struct zones *z, uint32_t id)
 		}
 }
 
-enum err zones_map(struct zones *z, uint64_t generation, int fd)
+enum err zones_map(struct zones *z, uint64_t generation, int fd, bool is_verified)
 {
 	const char *why = NULL;
 	struct zone_set *set;
-	enum err err = zone_set_attach(&set, fd, z->segment, z->segment_count, &why);
+	const struct snapshot *now = snapshot_acquire(&z->holder);
+	enum err err = is_verified ? zone_set_attach_verified(&set, fd, z->segment, z->segment_count, &why)
+				   : zone_set_attach_after(&set, now ? now->zones : NULL, fd, z->segment, z->segment_count, &why);
 
 	close(fd);
 	if (!err && zone_set_generation(set) != generation) {

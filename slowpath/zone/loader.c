@@ -60,9 +60,8 @@ static void sweep(struct loader *l)
 		zone_store_drop_segment(store, i);
 		zone_store_unlock(store);
 	}
-	while (l->config.orphan_count)
-		if (publisher_drop(l->config.publisher, l->config.orphan[--l->config.orphan_count]) != ERR_OK)
-			return;
+	/* A link that fails ends the process elsewhere. */
+	(void)!publisher_drop_orphans(l->config.publisher);
 }
 
 static enum err publish(struct loader *l, const char **why)
@@ -137,9 +136,24 @@ static void reload(struct loader *l, const uint8_t *zone, bool is_forced, struct
 			  LOADER_LIVE_TIMEOUT_MS);
 }
 
+/* What is served does not wait for this. */
+static enum err fill(struct loader *l, const char **why)
+{
+	enum err err = l->config.fill ? l->config.fill(l->config.user, why) : ERR_OK;
+	if (err != ERR_OK)
+		return err;
+	*why = "there is not enough memory for the list of segments";
+	return publisher_adopt_store(l->config.publisher, l->config.store);
+}
+
 static void first_load(struct loader *l)
 {
 	struct loader_reply reply = { 0 };
+	const char *why = "";
+	if (fill(l, &why) != ERR_OK) {
+		tell_started(l, why);
+		return;
+	}
 	if (l->config.is_adopted) {
 		tell_started(l, NULL);
 		zone_image_files_match(l->config.files, l->config.store);
@@ -268,7 +282,9 @@ enum err loader_reload(struct loader *l, const uint8_t *zone, bool is_forced, st
 		pthread_mutex_unlock(&l->lock);
 		return ERR_CLOSED;
 	}
+	/* It is off the list before this function returns. */
 	*l->last = &w;
+	/* cppcheck-suppress autoVariables */
 	l->last = &w.next;
 	pthread_cond_broadcast(&l->changed);
 	while (!w.is_done)

@@ -16,9 +16,10 @@ struct loader_config {
 	struct zone_image_files *files;
 	unsigned threads;
 	uint64_t max_zone_bytes;
-	bool is_adopted;     /* the publisher serves the zones of the process before already */
-	uint32_t *orphan;    /* owned by the caller until loader_stop: segments of which the supervisor does not know yet that */
-	size_t orphan_count; /* nobody uses them: dropped after the first publication */
+	bool is_adopted; /* the publisher serves the zones of the process before already */
+	/* Called first, from the loader's thread: adds the zones to the store; on failure `started` gets *why, and nothing is loaded.
+	 * NULL: they are in it. */
+	enum err (*fill)(void *user, const char **why);
 	/* Called once from the loader's thread, after the first publication or its failure (why != NULL). */
 	void (*started)(void *user, const char *why);
 	void *user;

@@ -31,6 +31,8 @@ void publisher_destroy(struct publisher *p)
 {
 	if (!p)
 		return;
+	publisher_drop_adopted(p);
+	free(p->orphan);
 	zone_set_release(p->zones);
 	pthread_cond_destroy(&p->live_changed);
 	pthread_mutex_destroy(&p->lock);
@@ -151,17 +153,19 @@ static enum err add_zones(struct zone_map_build *b, const struct zone_store *sto
 	return err;
 }
 
-static enum err finish_map(struct zone_map_build *b, int *out)
+typedef enum err write_map(void *user, void *out);
+
+static enum err make_map(int *out, size_t map_bytes, write_map *write, void *user)
 {
 	int fd;
 	void *map;
 	size_t bytes;
-	enum err err = shm_create(&fd, "skua-zone-map", zone_map_build_bytes(b));
+	enum err err = shm_create(&fd, "skua-zone-map", map_bytes);
 	if (err != ERR_OK)
 		return err;
 	err = shm_map_writable(&map, &bytes, fd);
 	if (err == ERR_OK) {
-		err = zone_map_build_finish(b, map);
+		err = write(user, map);
 		shm_unmap(map, bytes);
 	}
 	if (err == ERR_OK)
@@ -174,6 +178,8 @@ static enum err finish_map(struct zone_map_build *b, int *out)
 	return ERR_OK;
 }
 
+static enum err finish_map(void *user, void *out) { return zone_map_build_finish(user, out); }
+
 static enum err build_map(int *fd, const struct zone_store *store, uint64_t generation)
 {
 	struct zone_map_build *b;
@@ -182,12 +188,44 @@ static enum err build_map(int *fd, const struct zone_store *store, uint64_t gene
 		return err;
 	err = add_zones(b, store);
 	if (err == ERR_OK)
-		err = finish_map(b, fd);
+		err = make_map(fd, zone_map_build_bytes(b), finish_map, b);
 	zone_map_build_destroy(b);
 	return err;
 }
 
-static enum err attach(struct zone_set **out, int fd, const struct zone_store *store, const char **why)
+struct change {
+	const struct zone_set *before;
+	const struct zone_store *store;
+	uint64_t generation;
+};
+
+static enum err change_map(void *user, void *out)
+{
+	const struct change *c = user;
+	enum err err = ERR_OK;
+	zone_map_copy(c->before, out, c->generation);
+	for (const struct zone_item *i = NULL; err == ERR_OK && (i = zone_store_next_changed(c->store, i));) {
+		bool is_served = i->segment && !i->is_unchecked;
+		struct zone_map_image image = { .image = (zone_ref)(i->offset_bytes / ZONE_REF_UNIT) };
+		if (is_served)
+			image.segment = i->segment->id;
+		err = zone_map_change(out, i->name, is_served ? &image : NULL);
+	}
+	return err;
+}
+
+/* The same zones as in the map before: its copy with some changes. Otherwise from the beginning. */
+static enum err next_map(int *fd, const struct publisher *p, const struct zone_store *store, uint64_t generation)
+{
+	struct change change = { .before = p->zones, .store = store, .generation = generation };
+	if (!p->zones || zone_store_is_reshaped(store))
+		return build_map(fd, store, generation);
+	enum err err = make_map(fd, zone_map_copy_bytes(p->zones), change_map, &change);
+	return err == ERR_UNSUPPORTED ? build_map(fd, store, generation) : err;
+}
+
+static enum err attach(struct zone_set **out, const struct zone_set *before, int fd, const struct zone_store *store,
+		       const char **why)
 {
 	size_t count = zone_store_segments(store);
 	struct segment **segment = calloc(count + 1, sizeof(struct segment *));
@@ -195,7 +233,7 @@ static enum err attach(struct zone_set **out, int fd, const struct zone_store *s
 		return ERR_NOMEM;
 	for (size_t i = 0; i < count; i++)
 		segment[i] = zone_store_segment(store, i)->segment;
-	enum err err = zone_set_attach(out, fd, segment, count, why);
+	enum err err = zone_set_attach_after(out, before, fd, segment, count, why);
 	free(segment);
 	return err;
 }
@@ -223,10 +261,10 @@ enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64
 	struct zone_set *zones = NULL;
 	uint64_t next = p->generation + 1;
 	*why = "there is not enough memory for the zone map";
-	enum err err = build_map(&fd, store, next);
+	enum err err = next_map(&fd, p, store, next);
 	if (err != ERR_OK)
 		return err;
-	err = attach(&zones, fd, store, why);
+	err = attach(&zones, p->zones, fd, store, why);
 	if (err == ERR_OK) {
 		*why = "the supervisor does not take it";
 		err = tell_zones(p, store, fd, next);
@@ -241,6 +279,7 @@ enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64
 		p->generation = next; /* the supervisor may have seen it: never use it again */
 		return err;
 	}
+	zone_store_settle(store);
 	*generation = next;
 	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = next }, -1);
 }

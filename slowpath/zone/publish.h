@@ -41,12 +41,18 @@ struct publish_kept {
 	struct publish_kept_segment {
 		uint32_t id;
 		int fd;
+		bool is_verified; /* by a process before us (base/link.h) */
 	} * segment;
 	size_t segment_count;
 	int map_fd;
+	bool is_map_verified;
 	uint64_t generation;
 };
-/* Verifies all of it with that many threads, serves it, and lets the store's items know their images. Zones that are not in the store
- * are left out of the next map. On failure nothing of it is used (the caller drops it), but newer ids and generations are. */
-MUST_USE enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept,
-				  unsigned threads, const char **why);
+/* Maps all of it, verifies with that many threads what was not verified before, and serves it: no store is needed for that. On failure
+ * (ERR_NOTFOUND: there is no map) nothing of it is used, but newer ids and generations are. kept stays the caller's and is not needed afterwards. */
+MUST_USE enum err publisher_adopt(struct publisher *p, const struct publish_kept *kept, unsigned threads, const char **why);
+/* Once, by the loader thread, after publisher_adopt (whatever came of it): lets the store's items know their images. Zones that are not
+ * in the store are left out of the next map. */
+MUST_USE enum err publisher_adopt_store(struct publisher *p, struct zone_store *store);
+/* Tells the supervisor to drop what it has kept and the store has no use for. After a map was published. */
+MUST_USE enum err publisher_drop_orphans(struct publisher *p);

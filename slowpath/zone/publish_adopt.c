@@ -23,8 +23,10 @@ static void *verify_some(void *user)
 		if (i >= v->kept->segment_count || atomic_load_explicit(&v->err, memory_order_relaxed) != ERR_OK)
 			return NULL;
 		const char *why = "";
-		enum err err = segment_attach(&v->segment[i], v->kept->segment[i].fd, &why);
-		if (err == ERR_OK && segment_id(v->segment[i]) != v->kept->segment[i].id) {
+		const struct publish_kept_segment *k = &v->kept->segment[i];
+		enum err err = k->is_verified ? segment_attach_verified(&v->segment[i], k->fd, &why)
+					      : segment_attach(&v->segment[i], k->fd, &why);
+		if (err == ERR_OK && segment_id(v->segment[i]) != k->id) {
 			why = "a segment with another id than it was announced with";
 			err = ERR_CORRUPT;
 		}
@@ -53,12 +55,20 @@ static enum err verify_segments(struct segment **segment, const struct publish_k
 
 /* --- the store ------------------------------------------------------------------------------------------------------ */
 
+struct noting {
+	struct zone_store *store;
+	uint32_t exact; /* zones of the map that the store has, and will have as the map has them */
+};
+
 static void note_image(void *user, const uint8_t *name, const struct zone_view *view)
 {
-	struct zone_item *item = zone_store_find(user, name);
+	struct noting *n = user;
+	struct zone_item *item = zone_store_find(n->store, name);
 	/* A zone with deltas is more than its base: only the journal could tell what; it is loaded afresh. */
-	if (item && view->delta_count == 0)
-		item->image = view->base;
+	if (!item || view->delta_count != 0)
+		return;
+	item->image = view->base;
+	n->exact++;
 }
 
 /* Serves every image of the segment that note_image found to be a configured zone's. */
@@ -79,15 +89,18 @@ static void serve_segment(struct zone_store *store, struct store_segment *s)
 	}
 }
 
-static enum err take_segments(struct zone_store *store, struct segment **segment, size_t count)
+static enum err take_segments(struct publisher *p, struct zone_store *store)
 {
 	enum err err = ERR_OK;
-	for (size_t i = 0; i < count && err == ERR_OK; i++) {
+	for (size_t i = 0; i < p->adopted_count && err == ERR_OK; i++) {
 		struct store_segment *s;
-		err = zone_store_add_segment(store, segment[i], -1, &s);
+		const char *why;
+		err = segment_list(p->adopted[i], &why);
+		if (err == ERR_OK)
+			err = zone_store_add_segment(store, p->adopted[i], -1, &s);
 		if (err != ERR_OK)
 			break;
-		segment[i] = NULL;
+		p->adopted[i] = NULL;
 		serve_segment(store, s);
 	}
 	for (uint32_t i = 0; i < zone_store_zones(store); i++) {
@@ -98,14 +111,65 @@ static enum err take_segments(struct zone_store *store, struct segment **segment
 	return err;
 }
 
-static enum err adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, struct segment **segment,
-		      unsigned threads, const char **why)
+/* Segments that the store has are not orphans. */
+static void find_orphans(struct publisher *p, const struct zone_store *store)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < p->orphan_count; i++) {
+		bool is_taken = false;
+		for (size_t n = 0; n < zone_store_segments(store) && !is_taken; n++)
+			is_taken = zone_store_segment(store, n)->id == p->orphan[i];
+		if (!is_taken)
+			p->orphan[left++] = p->orphan[i];
+	}
+	p->orphan_count = left;
+}
+
+void publisher_drop_adopted(struct publisher *p)
+{
+	for (size_t i = 0; i < p->adopted_count; i++)
+		segment_put(p->adopted[i]);
+	free(p->adopted);
+	p->adopted = NULL;
+	p->adopted_count = 0;
+}
+
+enum err publisher_adopt_store(struct publisher *p, struct zone_store *store)
+{
+	struct noting noting = { .store = store };
+	enum err err = ERR_OK;
+	zone_store_lock(store);
+	if (p->adopted) {
+		zone_set_each(p->zones, note_image, &noting);
+		err = take_segments(p, store);
+		/* The next map can be a change of this one. */
+		if (err == ERR_OK && noting.exact == zone_store_zones(store) && noting.exact == zone_set_zones(p->zones))
+			zone_store_settle(store);
+	}
+	find_orphans(p, store);
+	zone_store_unlock(store);
+	publisher_drop_adopted(p);
+	return err;
+}
+
+enum err publisher_drop_orphans(struct publisher *p)
+{
+	enum err err = ERR_OK;
+	while (p->orphan_count && err == ERR_OK)
+		err = publisher_drop(p, p->orphan[--p->orphan_count]);
+	return err;
+}
+
+/* --- the way up to serving --------------------------------------------------------------------------------------------- */
+
+static enum err adopt(struct publisher *p, const struct publish_kept *kept, unsigned threads, const char **why)
 {
 	struct zone_set *zones;
-	enum err err = verify_segments(segment, kept, threads, why);
-	if (err != ERR_OK)
-		return err;
-	err = zone_set_attach(&zones, kept->map_fd, segment, kept->segment_count, why);
+	enum err err = verify_segments(p->adopted, kept, threads, why);
+	if (err == ERR_OK)
+		err = kept->is_map_verified
+			      ? zone_set_attach_verified(&zones, kept->map_fd, p->adopted, kept->segment_count, why)
+			      : zone_set_attach(&zones, kept->map_fd, p->adopted, kept->segment_count, why);
 	if (err != ERR_OK)
 		return err;
 	if (zone_set_generation(zones) != kept->generation) {
@@ -115,31 +179,35 @@ static enum err adopt(struct publisher *p, struct zone_store *store, const struc
 	}
 	*why = "out of memory";
 	err = publisher_serve(p, zones);
-	if (err != ERR_OK) {
+	if (err != ERR_OK)
 		zone_set_release(zones);
-		return err;
-	}
-	zone_store_lock(store);
-	zone_set_each(zones, note_image, store);
-	err = take_segments(store, segment, kept->segment_count);
-	zone_store_unlock(store);
 	return err;
 }
 
-enum err publisher_adopt(struct publisher *p, struct zone_store *store, const struct publish_kept *kept, unsigned threads,
-			 const char **why)
+enum err publisher_adopt(struct publisher *p, const struct publish_kept *kept, unsigned threads, const char **why)
 {
-	struct segment **segment = calloc(kept->segment_count + 1, sizeof(struct segment *));
+	p->orphan = calloc(kept->segment_count + 1, sizeof(*p->orphan));
+	p->adopted = calloc(kept->segment_count + 1, sizeof(struct segment *));
 	*why = "out of memory";
-	for (size_t i = 0; i < kept->segment_count; i++)
+	enum err err = p->orphan && p->adopted ? ERR_OK : ERR_NOMEM;
+	for (size_t i = 0; i < kept->segment_count; i++) {
 		p->next_segment_id = MAX(p->next_segment_id, kept->segment[i].id + 1);
-	enum err err = segment ? adopt(p, store, kept, segment, threads, why) : ERR_NOMEM;
+		if (err == ERR_OK)
+			p->orphan[p->orphan_count++] = kept->segment[i].id;
+	}
+	if (err == ERR_OK && kept->map_fd < 0) {
+		*why = "no map was kept";
+		err = ERR_NOTFOUND;
+	}
+	if (err == ERR_OK) {
+		p->adopted_count = kept->segment_count;
+		err = adopt(p, kept, threads, why);
+	}
 	p->generation = MAX(p->generation, kept->generation);
-	for (size_t i = 0; segment && i < kept->segment_count; i++)
-		segment_put(segment[i]);
-	free(segment);
-	if (err != ERR_OK)
+	if (err != ERR_OK) {
+		publisher_drop_adopted(p);
 		return err;
+	}
 	return publisher_tell(p, (struct link_msg){ .type = LINK_LIVE, .a = LINK_PART_SLOWPATH, .generation = kept->generation },
 			      -1);
 }

@@ -296,7 +296,7 @@ static bool commit(struct job *job, struct reload_result *result)
 			fail_item(result, o->item, o->lines, o->errors);
 		} else {
 			is_new |= o->item->is_unchecked;
-			o->item->is_unchecked = false;
+			zone_item_note_checked(o->item);
 			zone_item_clear_fault(o->item);
 			result->unchanged++;
 		}

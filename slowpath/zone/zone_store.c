@@ -16,6 +16,9 @@ struct zone_store {
 	uint32_t count, capacity;
 	struct zone_item **bucket;
 	uint32_t bucket_mask;
+	struct zone_item *changed; /* through changed_next_: the items of changed_round */
+	uint64_t changed_round;
+	bool is_reshaped;
 	struct store_segment **segment; /* owned one by one: items point to them */
 	size_t segment_count, segment_capacity;
 };
@@ -26,6 +29,8 @@ enum err zone_store_create(struct zone_store **out)
 	if (!s)
 		return ERR_NOMEM;
 	s->bucket_mask = BUCKETS_MIN - 1;
+	s->changed_round = 1;
+	s->is_reshaped = true;
 	s->bucket = calloc(BUCKETS_MIN, sizeof(struct zone_item *));
 	if (!s->bucket) {
 		free(s);
@@ -34,6 +39,38 @@ enum err zone_store_create(struct zone_store **out)
 	pthread_mutex_init(&s->lock, NULL);
 	*out = s;
 	return ERR_OK;
+}
+
+/* --- changes -------------------------------------------------------------------------------------------------------- */
+
+static void note_change(struct zone_item *item)
+{
+	struct zone_store *s = item->store_;
+	if (s->is_reshaped || item->changed_round_ == s->changed_round)
+		return;
+	item->changed_round_ = s->changed_round;
+	item->changed_next_ = s->changed;
+	s->changed = item;
+}
+
+static void note_shape(struct zone_store *s)
+{
+	s->is_reshaped = true;
+	s->changed = NULL;
+}
+
+bool zone_store_is_reshaped(const struct zone_store *s) { return s->is_reshaped; }
+
+struct zone_item *zone_store_next_changed(const struct zone_store *s, const struct zone_item *before)
+{
+	return before ? before->changed_next_ : s->changed;
+}
+
+void zone_store_settle(struct zone_store *s)
+{
+	s->is_reshaped = false;
+	s->changed = NULL;
+	s->changed_round++;
 }
 
 static void free_item(struct zone_item *item)
@@ -133,6 +170,8 @@ enum err zone_store_add(struct zone_store *s, const uint8_t *name, const char *f
 		return ERR_EXISTS;
 	}
 	*at = item;
+	item->store_ = s;
+	note_shape(s);
 	item->index = s->count;
 	s->item[s->count++] = item;
 	return ERR_OK;
@@ -144,6 +183,7 @@ enum err zone_store_remove(struct zone_store *s, const uint8_t *name)
 	if (!item)
 		return ERR_NOTFOUND;
 	*place_of(s, item->hash, item->name, item->name_bytes) = item->next_;
+	note_shape(s);
 	s->item[item->index] = s->item[--s->count];
 	s->item[item->index]->index = item->index;
 	free_item(item);
@@ -240,6 +280,7 @@ void zone_item_unload(struct zone_item *item)
 {
 	if (!item->segment)
 		return;
+	note_change(item);
 	item->segment->live_zones--;
 	item->segment->live_bytes -= item->image->size_bytes;
 	item->segment = NULL;
@@ -253,12 +294,20 @@ void zone_item_serve(struct zone_item *item, struct store_segment *segment, cons
 		     const struct segment_note *note)
 {
 	zone_item_unload(item);
+	note_change(item);
 	item->segment = segment;
 	item->image = image;
 	item->note = note;
 	item->offset_bytes = offset_bytes;
 	segment->live_zones++;
 	segment->live_bytes += image->size_bytes;
+}
+
+void zone_item_note_checked(struct zone_item *item)
+{
+	if (item->is_unchecked)
+		note_change(item);
+	item->is_unchecked = false;
 }
 
 void zone_item_fail(struct zone_item *item, char *take_fault, uint32_t errors)

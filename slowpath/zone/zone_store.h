@@ -3,7 +3,8 @@
  *
  * Threads    Only the loader thread changes it, and holds the lock while it does; it reads without. Every other thread reads
  *            under the lock.
- * Memory     About 200 octets a zone, name and path included; the segments are counted apart. */
+ * Changes    The store knows which zones are served by another image than in the map that was published last.
+ * Memory     About 220 octets a zone, name and path included; the segments are counted apart. */
 #pragma once
 #include "base/base.h"
 #include "slowpath/zone/segment_notes.h"
@@ -29,6 +30,9 @@ enum zone_state {
 
 struct zone_item {
 	struct zone_item *next_; /* of the same bucket */
+	struct zone_store *store_;
+	struct zone_item *changed_next_;
+	uint64_t changed_round_;
 	uint64_t hash;
 	uint32_t index;		       /* of zone_store_item */
 	uint32_t fault_errors;	       /* how many errors `fault` begins to list */
@@ -65,6 +69,13 @@ enum zone_state zone_item_state(const struct zone_item *item);
 const char *zone_state_text(enum zone_state state);
 struct zone_store_totals zone_store_totals(const struct zone_store *s);
 
+/* Whether zones were added or removed since zone_store_settle; changes are not counted then. */
+bool zone_store_is_reshaped(const struct zone_store *s);
+/* The zones that changed since zone_store_settle, one after another (NULL: the first). */
+struct zone_item *zone_store_next_changed(const struct zone_store *s, const struct zone_item *before);
+/* The map that was just published says all that is in the store. */
+void zone_store_settle(struct zone_store *s);
+
 /* Takes the reference and fd (-1: the supervisor has it already). ERR_NOMEM, ERR_NOSPACE (ZONE_SET_MAX_SEGMENTS) take nothing. */
 MUST_USE enum err zone_store_add_segment(struct zone_store *s, struct segment *take, int fd, struct store_segment **out);
 size_t zone_store_segments(const struct zone_store *s);
@@ -75,6 +86,8 @@ void zone_store_drop_segment(struct zone_store *s, size_t index);
 /* The zone is served from here on by this image of a segment of the store. A fault stays. */
 void zone_item_serve(struct zone_item *item, struct store_segment *segment, const struct zone_image *image, uint64_t offset_bytes,
 		     const struct segment_note *note);
+/* It is no longer is_unchecked. */
+void zone_item_note_checked(struct zone_item *item);
 /* Nothing is served any more. */
 void zone_item_unload(struct zone_item *item);
 /* take: allocated text or NULL (out of memory). What is served stays. */

@@ -50,11 +50,14 @@ static void hand_over_interfaces(struct run *r, struct run_part *p)
 static void hand_over_zones(struct run *r, struct run_part *p)
 {
 	for (size_t i = 0; i < r->publish.count; i++) {
-		struct link_msg message = { .type = LINK_SEGMENT, .a = r->publish.segment_[i].id };
-		run_part_send(p, &message, r->publish.segment_[i].fd);
+		const struct run_segment *s = &r->publish.segment_[i];
+		struct link_msg message = { .type = LINK_SEGMENT, .a = s->id, .b = s->verified >> p->id & LINK_VERIFIED };
+		run_part_send(p, &message, s->fd);
 	}
 	if (r->publish.map_fd >= 0) {
-		struct link_msg message = { .type = LINK_MAP, .generation = r->publish.generation };
+		struct link_msg message = { .type = LINK_MAP,
+					    .b = r->publish.map_verified >> p->id & LINK_VERIFIED,
+					    .generation = r->publish.generation };
 		run_part_send(p, &message, r->publish.map_fd);
 	}
 }
@@ -64,14 +67,16 @@ static void hand_over_all(struct run *r, struct run_part *p)
 	struct link_msg message = { .type = LINK_CONFIG };
 
 	snprintf(message.text, sizeof message.text, "%s", r->config_path);
-	run_part_send(p, &message, p->id == LINK_PART_SLOWPATH ? r->config_fd : r->small_config_fd);
+	run_part_send(p, &message, r->small_config_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_COUNTERS }, p->counters_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_SETTINGS }, r->settings_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_CONTROL }, p->control_fd);
-	if (p->id == LINK_PART_SLOWPATH)
+	if (p->id == LINK_PART_SLOWPATH) {
+		run_part_send(p, &(struct link_msg){ .type = LINK_ZONES }, r->config_fd);
 		hand_over_listeners(r, p);
-	else
+	} else {
 		hand_over_interfaces(r, p);
+	}
 	hand_over_zones(r, p);
 	run_part_send(p, &(struct link_msg){ .type = LINK_GO }, -1);
 	if (p->id == LINK_PART_SLOWPATH)
@@ -81,8 +86,10 @@ static void hand_over_all(struct run *r, struct run_part *p)
 void run_orders_start(struct run *r, struct run_part *p, uint64_t now_ns)
 {
 	uint64_t wait_ns;
-	enum err err = run_part_spawn(p, now_ns);
 
+	if (run_part_is_other_program(p))
+		run_publish_forget(&r->publish, p->id);
+	enum err err = run_part_spawn(p, now_ns);
 	if (err == ERR_OK) {
 		hand_over_all(r, p);
 		return;
@@ -122,7 +129,9 @@ static bool receive_zones(struct run *r, struct run_part *p, const struct link_m
 			close(fd);
 		return false;
 	}
-	run_part_send(fastpath, m, fd);
+	/* Only these fields: whether something is verified is not the slowpath's to say. */
+	struct link_msg pass = { .type = m->type, .a = m->a, .generation = m->generation };
+	run_part_send(fastpath, &pass, fd);
 	if (m->type == LINK_MAP) {
 		log_write(M_RUN_PUBLISHED, "zone set %llu: %u zones in %zu segments", (unsigned long long)m->generation,
 			  r->publish.zone_count, r->publish.count);
@@ -153,6 +162,7 @@ static bool receive_one(struct run *r, struct run_part *p, const struct link_msg
 			return false;
 		}
 		p->live_generation = m->generation;
+		run_publish_live(&r->publish, p->id, m->generation);
 		report_live(r, p);
 		return true;
 	case LINK_FAILED: snprintf(p->failure, sizeof p->failure, "%s", m->text); return true;
@@ -192,6 +202,8 @@ void run_orders_ended(struct run *r, struct run_part *p, uint64_t now_ns)
 		run_orders_receive(r, p, now_ns);
 	if (p->id == LINK_PART_FASTPATH)
 		run_xdp_clear_slots(&r->xdp);
+	if (!p->ready_ns)
+		run_publish_forget(&r->publish, p->id);
 	end = run_part_reap(p, now_ns, &wait_ns);
 	if (p->id == LINK_PART_FASTPATH)
 		report_live(r, p);

@@ -12,6 +12,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,23 @@ static void part_environment(char *out[ENVIRONMENT_MAX])
 			out[n++] = *e;
 	}
 	out[n] = NULL;
+}
+
+static uint64_t nanoseconds(struct timespec t) { return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec; }
+
+bool run_part_is_other_program(struct run_part *p)
+{
+	struct run_part_stamp last = p->program_stamp_, now = { 0 };
+	struct stat st;
+
+	if (stat(p->program, &st) == 0)
+		now = (struct run_part_stamp){ .device = st.st_dev,
+					       .inode = st.st_ino,
+					       .bytes = (uint64_t)st.st_size,
+					       .modified_ns = nanoseconds(st.st_mtim),
+					       .changed_ns = nanoseconds(st.st_ctim) };
+	p->program_stamp_ = now;
+	return memcmp(&last, &now, sizeof now) != 0;
 }
 
 enum err run_part_spawn(struct run_part *p, uint64_t now_ns)

@@ -32,6 +32,9 @@ struct run_part {
 	enum link_part id;
 	const char *name; /* "fastpath" */
 	char program[PATH_MAX];
+	struct run_part_stamp {
+		uint64_t device, inode, bytes, modified_ns, changed_ns;
+	} program_stamp_; /* of the file, when it was last looked at */
 	enum run_part_state state;
 	pid_t pid;	  /* 0: does not run */
 	int pid_fd, link; /* -1: does not run */
@@ -60,6 +63,8 @@ void run_part_fini(struct run_part *p);
 bool run_part_is_running(const struct run_part *p);
 const char *run_part_state_text(enum run_part_state state);
 
+/* Whether the program's file is another one than at the last call; true at the first. */
+bool run_part_is_other_program(struct run_part *p);
 /* Forks and executes the program. ERR_BUSY when it runs already; ERR_NOTFOUND when the program can't be executed; ERR_IO. */
 MUST_USE enum err run_part_spawn(struct run_part *p, uint64_t now_ns);
 /* Queues a message with a duplicate of fd (or -1), and sends what can be sent now. A part whose queue is full is killed as hung. */

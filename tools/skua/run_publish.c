@@ -53,8 +53,12 @@ enum err run_publish_segment(struct run_publish *p, uint32_t id, int fd)
 		p->capacity_ = capacity;
 	}
 	memmove(p->segment_ + at + 1, p->segment_ + at, (p->count - at) * sizeof *p->segment_);
-	p->segment_[at] = (struct run_segment){ .id = id, .fd = fd };
+	p->segment_[at] = (struct run_segment){ .id = id, .fd = fd, .after_generation = p->generation };
 	p->count++;
+	/* An id that was in use before: the map may name it, and have been verified over other memory. */
+	if (id <= p->highest_id)
+		p->map_verified = 0;
+	p->highest_id = MAX(p->highest_id, id);
 	return ERR_OK;
 }
 
@@ -72,7 +76,25 @@ enum err run_publish_map(struct run_publish *p, uint64_t generation, int fd)
 	p->map_fd = fd;
 	p->generation = generation;
 	p->zone_count = header.zone_count;
+	p->map_verified = 0;
 	return ERR_OK;
+}
+
+void run_publish_live(struct run_publish *p, unsigned part, uint64_t generation)
+{
+	if (generation != p->generation || !generation)
+		return;
+	p->map_verified |= 1u << part;
+	for (size_t i = 0; i < p->count; i++)
+		if (p->segment_[i].after_generation < generation)
+			p->segment_[i].verified |= 1u << part;
+}
+
+void run_publish_forget(struct run_publish *p, unsigned part)
+{
+	p->map_verified &= ~(1u << part);
+	for (size_t i = 0; i < p->count; i++)
+		p->segment_[i].verified &= ~(1u << part);
 }
 
 enum err run_publish_drop(struct run_publish *p, uint32_t id)

@@ -53,7 +53,7 @@ static const char *receive(void)
 			letters[n++] = 'S';
 			cr_expect(shm_is_sealed(fd, true));
 			kept.segment = realloc(kept.segment, (kept.segment_count + 1) * sizeof(*kept.segment));
-			kept.segment[kept.segment_count++] = (struct publish_kept_segment){ m.a, fd };
+			kept.segment[kept.segment_count++] = (struct publish_kept_segment){ .id = m.a, .fd = fd };
 			break;
 		case LINK_MAP:
 			letters[n++] = 'M';
@@ -204,7 +204,9 @@ static enum err restart(const char **why)
 	world_add(&w, "a.example");
 	world_add(&w, "b.example");
 	cr_assert_eq(publisher_create(&publisher, ends[0], &holder, &settings), ERR_OK);
-	return publisher_adopt(publisher, w.store, &kept, 2, why);
+	enum err err = publisher_adopt(publisher, &kept, 2, why);
+	enum err of_store = publisher_adopt_store(publisher, w.store);
+	return err == ERR_OK ? of_store : err;
 }
 
 Test(publish, a_restart_serves_what_was_kept_and_reads_nothing)
@@ -315,4 +317,96 @@ Test(publish, damaged_notes_cost_a_reading_only)
 	cr_assert_eq(restart(&why), ERR_OK, "%s", why);
 	cr_expect_eq(served("a.example"), 1);
 	world_expect(&w, NULL, false, 2, 0, 0);
+}
+
+Test(publish, what_a_process_before_has_verified_is_not_walked_again)
+{
+	const char *why = "";
+	two_zones();
+	publish();
+	receive();
+	int good = dup(kept.segment[0].fd);
+	replace(&kept.segment[0].fd, damaged(good, sizeof(struct segment_header) + offsetof(struct zone_image, node_count)));
+	cr_expect_eq(restart(&why), ERR_CORRUPT, "the damage would be found");
+	kept.segment[0].is_verified = kept.is_map_verified = true;
+	cr_expect_eq(restart(&why), ERR_OK, "%s", why);
+	replace(&kept.segment[0].fd, good);
+	cr_assert_eq(restart(&why), ERR_OK, "%s", why);
+	cr_expect_eq(served("a.example"), 1);
+	world_expect(&w, NULL, false, 0, 2, 0);
+	world_put_zone(&w, "b.example", 3, 3);
+	load("b.example");
+	publish();
+	receive();
+	cr_expect_eq(served("a.example"), 1);
+	cr_expect_eq(served("b.example"), 3);
+	/* A map names what is not there: that is looked at in any case. */
+	kept.segment_count--;
+	kept.is_map_verified = true;
+	cr_expect_eq(restart(&why), ERR_CORRUPT);
+	kept.segment_count++;
+}
+
+Test(publish, what_was_kept_without_a_map_is_dropped_and_its_ids_are_not_used)
+{
+	const char *why = "";
+	two_zones();
+	publish();
+	receive();
+	replace(&kept.map_fd, -1);
+	cr_expect_eq(restart(&why), ERR_NOTFOUND);
+	cr_expect_eq(*publisher_segment_id(publisher), 2);
+	world_expect(&w, NULL, false, 2, 0, 0);
+	publish();
+	receive();
+	cr_assert_eq(publisher_drop_orphans(publisher), ERR_OK);
+	cr_expect_str_eq(receive(), "D");
+	kept.map_fd = kept.map_fd < 0 ? -1 : kept.map_fd;
+}
+
+/* Maps that are changed copies of the last one say the same as maps made from the beginning. */
+Test(publish, changes_alone_make_the_next_map)
+{
+	const char *why = "";
+	uint32_t serial[2] = { 1, 2 };
+	two_zones();
+	publish();
+	for (uint32_t i = 3; i < 40; i++) {
+		bool is_second = i % 3 == 0;
+		const char *zone = is_second ? "b.example" : "a.example";
+		serial[is_second] = i;
+		world_put_zone(&w, zone, i, i % 5);
+		load(zone);
+		cr_expect_not(zone_store_is_reshaped(w.store));
+		cr_expect_not_null(zone_store_next_changed(w.store, NULL));
+		publish();
+		cr_expect_null(zone_store_next_changed(w.store, NULL));
+		receive();
+		cr_expect_eq(served("a.example"), serial[0]);
+		cr_expect_eq(served("b.example"), serial[1]);
+		if (i % 7 == 0) {
+			cr_assert_eq(restart(&why), ERR_OK, "%s", why);
+			cr_expect_not(zone_store_is_reshaped(w.store), "the map that was adopted is as the store");
+			receive();
+		}
+		if (i == 20) { /* another shape */
+			world_put_zone(&w, "c.example", 77, 3);
+			world_add(&w, "c.example");
+			cr_expect(zone_store_is_reshaped(w.store));
+			publish();
+			cr_expect_eq(served("c.example"), 0);
+			load("c.example");
+			publish();
+			cr_expect_eq(served("c.example"), 77);
+			cr_expect_eq(served("b.example"), serial[1]);
+			cr_assert_eq(zone_store_remove(w.store, world_name("c.example")), ERR_OK);
+			publish();
+			cr_expect_eq(served("c.example"), -1);
+			receive();
+		}
+	}
+	zone_item_unload(world_item(&w, "a.example"));
+	publish();
+	cr_expect_eq(served("a.example"), 0);
+	receive();
 }

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -140,4 +141,60 @@ Test(run_publish, bounded)
 	cr_expect_eq(run_publish_segment(&p, ZONE_SET_MAX_SEGMENTS, fd), ERR_NOSPACE);
 	run_publish_fini(&p);
 	close(fd);
+}
+
+enum { FASTPATH = 0, SLOWPATH = 1 };
+
+/* The verified masks of map and segments, as "map:id=mask id=mask". */
+static const char *verified(const struct run_publish *p)
+{
+	static char text[256];
+	int n = snprintf(text, sizeof text, "%u:", p->map_verified);
+
+	for (size_t i = 0; i < p->count; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, " %u=%u", p->segment_[i].id, p->segment_[i].verified);
+	return text;
+}
+
+Test(run_publish, live_verifies_what_came_before_the_map_for_that_part_alone)
+{
+	struct run_publish p;
+
+	run_publish_init(&p);
+	run_publish_live(&p, FASTPATH, 0);
+	cr_assert_eq(run_publish_segment(&p, 1, segment()), ERR_OK);
+	run_publish_live(&p, FASTPATH, 0);
+	cr_expect_str_eq(verified(&p), "0: 1=0", "there is no map yet");
+	cr_assert_eq(run_publish_map(&p, 1, map(1, 1)), ERR_OK);
+	cr_assert_eq(run_publish_segment(&p, 2, segment()), ERR_OK);
+	run_publish_live(&p, SLOWPATH, 1);
+	cr_expect_str_eq(verified(&p), "2: 1=2 2=0", "segment 2 came after the map");
+	run_publish_live(&p, FASTPATH, 1);
+	cr_expect_str_eq(verified(&p), "3: 1=3 2=0");
+	cr_assert_eq(run_publish_map(&p, 2, map(2, 1)), ERR_OK);
+	cr_expect_str_eq(verified(&p), "0: 1=3 2=0", "a new map");
+	run_publish_live(&p, SLOWPATH, 2);
+	run_publish_live(&p, FASTPATH, 1);
+	cr_expect_str_eq(verified(&p), "2: 1=3 2=2", "the fastpath is at the older map still");
+	run_publish_forget(&p, SLOWPATH);
+	cr_expect_str_eq(verified(&p), "0: 1=1 2=0");
+	run_publish_fini(&p);
+}
+
+Test(run_publish, an_id_that_comes_again_is_another_segment)
+{
+	struct run_publish p;
+
+	run_publish_init(&p);
+	cr_assert_eq(run_publish_segment(&p, 5, segment()), ERR_OK);
+	cr_assert_eq(run_publish_map(&p, 1, map(1, 1)), ERR_OK);
+	run_publish_live(&p, FASTPATH, 1);
+	cr_expect_str_eq(verified(&p), "1: 5=1");
+	cr_assert_eq(run_publish_segment(&p, 6, segment()), ERR_OK);
+	cr_assert_eq(run_publish_drop(&p, 6), ERR_OK);
+	cr_expect_str_eq(verified(&p), "1: 5=1", "the map can't name 6");
+	cr_assert_eq(run_publish_drop(&p, 5), ERR_OK);
+	cr_assert_eq(run_publish_segment(&p, 5, segment()), ERR_OK);
+	cr_expect_str_eq(verified(&p), "0: 5=0", "the map may name 5, and was verified over what 5 was then");
+	run_publish_fini(&p);
 }
