@@ -11,6 +11,7 @@ void rdata_print_text(struct rdata_print *p, const char *text, size_t n)
 		p->full = true;
 	if (p->full)
 		return;
+	/* cppcheck-suppress uninitvar ; n counts what the caller has written */
 	memcpy(p->out + p->n, text, n);
 	p->n += n;
 }
@@ -37,8 +38,7 @@ void rdata_print_quoted(struct rdata_print *p, const uint8_t *octets, size_t n)
 		char escaped[ESCAPE_MAX_BYTES];
 
 		if (octets[i] < ' ' || octets[i] > '~') {
-			size_t bytes = escape_decimal(escaped, octets[i]);
-			rdata_print_text(p, escaped, bytes);
+			rdata_print_text(p, escaped, escape_decimal(escaped, octets[i]));
 			continue;
 		}
 		if (octets[i] == '"' || octets[i] == '\\')

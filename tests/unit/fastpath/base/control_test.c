@@ -315,6 +315,8 @@ Test(control, silent_clients_are_closed_and_slow_verbs_are_not)
 	cr_expect(is_closed(silent));
 	cr_expect(is_closed(dripping), "a line has to be whole in time, however many octets come");
 	cr_expect_lt(clock_mono_ns() - began, 9000000000u);
+	struct pollfd gone = { .fd = deaf, .events = POLLRDHUP }; /* its time began when the answer was made */
+	cr_expect_eq(poll(&gone, 1, 10000), 1, "a client that does not read is closed");
 	char buffer[65536];
 	size_t got = 0;
 	for (ssize_t n; (n = recv(deaf, buffer, sizeof buffer, 0)) > 0;)
