@@ -80,7 +80,7 @@ $(UNIT_LIB): $(call obj,$(wildcard tests/unit/lib/*.c))
 # The archives stand last: a test that includes a .c file overrides that member.
 $(O)/tests/unit/%: $(O)/obj/tests/unit/%.o $(UNIT_LIB) $(LIBSKUA)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcriterion
+	$(CC) $(LDFLAGS) -Wl,-u,__lsan_default_suppressions -o $@ $^ $(LDLIBS) -lcriterion
 
 $(O)/tests/fuzz/%: $(O)/obj/tests/fuzz/%.o $(UNIT_LIB) $(LIBSKUA)
 	@mkdir -p $(@D)
