@@ -137,7 +137,7 @@ enum handover_result handover_receive(struct handover *h, int link, const char *
 	}
 	*why = "GO came before everything else";
 	return h->config_text && h->zones_fd >= 0 && h->counters && h->settings.magic && h->control_fd >= 0 ? HANDOVER_GO
-													     : HANDOVER_BROKEN;
+													    : HANDOVER_BROKEN;
 }
 
 void handover_drop_kept(struct handover *h)

@@ -39,7 +39,8 @@ static void render_addresses(struct walk *w, struct seen *seen, struct zone_at t
 		uint32_t block_pos;
 
 		if (rrset && !is_seen(seen, rrset))
-			render_signed(w, SECTION_ADDITIONAL, target.image, rrset, &owner, w->additional_apex_pos, is_needed, &block_pos);
+			render_signed(w, SECTION_ADDITIONAL, target.image, rrset, &owner, w->additional_apex_pos, is_needed,
+				      &block_pos);
 	}
 }
 

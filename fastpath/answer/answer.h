@@ -53,7 +53,7 @@ struct answer_query {
 	uint8_t cookie[24]; /* client cookie, then the server cookie that goes into the response */
 	uint64_t name_hash;
 	const struct zone_view *zone;
-	const struct zone_node *hint_;               /* what answer_prefetch found for the name */
+	const struct zone_node *hint_;	    /* what answer_prefetch found for the name */
 	uint8_t zone_label;		    /* index of the apex's first label in the question's name */
 	uint8_t lower[NAME_MAX_BYTES + 33]; /* lower-cased name; padded so that wide loads may read on */
 	uint8_t label_offset[NAME_MAX_LABELS + 1];

@@ -175,8 +175,8 @@ HOT ALWAYS_INLINE const struct zone_node *zone_prefetch_node(const struct zone_v
 	return NULL;
 }
 /* zone_find that tries the node of zone_prefetch_node first. */
-HOT ALWAYS_INLINE struct zone_at zone_find_hinted(const struct zone_view *view, const struct zone_node *hint, const uint8_t *lower,
-						  size_t bytes, uint64_t hash)
+HOT ALWAYS_INLINE struct zone_at zone_find_hinted(const struct zone_view *view, const struct zone_node *hint,
+						  const uint8_t *lower, size_t bytes, uint64_t hash)
 {
 	if (likely(hint && hint->name_bytes == bytes && zone_name_is(zone_node_name(hint), lower, bytes)))
 		return (struct zone_at){ .image = view->base, .node = hint };

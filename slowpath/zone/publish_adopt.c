@@ -167,9 +167,8 @@ static enum err adopt(struct publisher *p, const struct publish_kept *kept, unsi
 	struct zone_set *zones;
 	enum err err = verify_segments(p->adopted, kept, threads, why);
 	if (err == ERR_OK)
-		err = kept->is_map_verified
-			      ? zone_set_attach_verified(&zones, kept->map_fd, p->adopted, kept->segment_count, why)
-			      : zone_set_attach(&zones, kept->map_fd, p->adopted, kept->segment_count, why);
+		err = kept->is_map_verified ? zone_set_attach_verified(&zones, kept->map_fd, p->adopted, kept->segment_count, why)
+					    : zone_set_attach(&zones, kept->map_fd, p->adopted, kept->segment_count, why);
 	if (err != ERR_OK)
 		return err;
 	if (zone_set_generation(zones) != kept->generation) {

@@ -176,7 +176,9 @@ Test(zone_answer, far_blocks)
 	struct snapshot *s = zones_snapshot(&(struct zones_text){ "example.", text }, 1);
 	char *got = zones_response(s, &(struct zones_ask){ .name = "www.example.", .type = RR_MX, .is_tcp = true });
 
-	cr_expect(strstr(got, "NOERROR aa | www.example. 300 CNAME big.example.; big.example. 300 MX 0 mail0.sub.elsewhere.test.;") == got);
+	cr_expect(strstr(got,
+			 "NOERROR aa | www.example. 300 CNAME big.example.; big.example. 300 MX 0 mail0.sub.elsewhere.test.;") ==
+		  got);
 	cr_expect(strstr(got, "big.example. 300 MX 1499 mail1499.sub.elsewhere.test. |"));
 	free(got);
 	free(text);
