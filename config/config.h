@@ -65,6 +65,7 @@ struct config {
 		unsigned ring_size;     /* descriptors in each of RX and TX; power of two, 64..16384, default 2048 */
 		unsigned busy_poll_us;  /* 0: off */
 		bool enabled;           /* default true; false (or SKUA_XDP=off in the environment) keeps XDP off */
+		unsigned park_after_ms; /* 20..10000, default 40: silence of a queue's thread until the kernel path serves it */
 		bool verify_checksums;  /* UDP checksums of received packets; default false */
 	} xdp;
 	struct {

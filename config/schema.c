@@ -82,6 +82,8 @@ static const struct schema_row xdp_rows[] = {
 	  .is_power_of_two = true, .fallback = "2048", .help = "Descriptors in each of a queue's receive and transmit rings." },
 	{ .key = "busy-poll", .kind = SCHEMA_DURATION, AT(xdp.busy_poll_us), .max = 10 * MS, .unit_ns = US,
 	  .fallback = "0", .help = "How long the kernel polls the driver on a thread's behalf before it sleeps. 0: not at all." },
+	{ .key = "park-after", .kind = SCHEMA_DURATION, AT(xdp.park_after_ms), .min = 20 * MS, .max = 10000 * MS, .unit_ns = MS,
+	  .fallback = "40ms", .help = "How long a queue's thread may be silent before the kernel path serves its queue. Longer on a box whose cores are shared." },
 	{ .key = "verify-checksums", .kind = SCHEMA_BOOL, AT(xdp.verify_checksums), .fallback = "false",
 	  .help = "Check the UDP checksums of received queries in software. Cards do so already; virtual ones often leave them unfinished." },
 };

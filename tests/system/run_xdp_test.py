@@ -12,6 +12,7 @@ import pytest
 
 from lib import Load, Net, Skua, ask, wait_until
 from lib.process import run
+from lib.skua import DEFAULT_PATIENCE
 
 ZONE = "$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.1\nwww IN A 192.0.2.10\n"
 RATE = 50000
@@ -33,7 +34,7 @@ def net():
 
 
 def server(net, zone, **more):
-    xdp = {"interfaces": ["dns0"], **more.pop("xdp", {})}
+    xdp = {"interfaces": ["dns0"], "park-after": DEFAULT_PATIENCE, **more.pop("xdp", {})}
     return Skua(zones=[("example.test", zone)], listen=more.pop("listen", [net.server.v4, net.server.v6]), ns=net.server, xdp=xdp, **more)
 
 

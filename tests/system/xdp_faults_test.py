@@ -8,7 +8,7 @@ import pytest
 
 from lib import Load, Net, Skua, ask, wait_until
 from lib.process import run
-from lib.skua import build_folder, source_folder
+from lib.skua import DEFAULT_PATIENCE, build_folder, source_folder
 
 ZONE = "$TTL 300\n@ IN SOA ns hostmaster {serial} 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.1\nwww IN A 192.0.2.10\n"
 RATE = 5000
@@ -76,7 +76,7 @@ def test_peer_link_down_and_up(zone):
     with Net(queues=1, gro=True) as net, server(net, zone) as skua:
         for _ in range(3):
             net.client.exec("ip", "link", "set", "cli0", "down")
-            time.sleep(1.2)
+            time.sleep(2.5)     # the carrier is looked at about once a second
             net.client.exec("ip", "link", "set", "cli0", "up")
             net.client.exec("ip", "neighbour", "replace", net.server.v4, "lladdr", net.server.mac().hex(":"), "dev", "cli0", "nud", "permanent")
             serves_by_xdp(net, skua)
@@ -147,7 +147,7 @@ def test_a_thread_that_spins_is_replaced(zone, monkeypatch):
     builds can be told to hang."""
     monkeypatch.setenv("SKUA_BUILD", debug_build())
     with Net(queues=1, gro=True) as net:
-        skua = Skua(zones=[("example.test", zone)], listen=[net.server.v4], ns=net.server, xdp={"interfaces": ["dns0"]},
+        skua = Skua(zones=[("example.test", zone)], listen=[net.server.v4], ns=net.server, xdp={"interfaces": ["dns0"], "park-after": DEFAULT_PATIENCE},
                     environment={"SKUA_FAULT_SPIN_AFTER": "6000"})
         with skua:
             monkeypatch.setenv("SKUA_BUILD", os.path.dirname(os.environ["SKUA_BUILD"]))   # the load generator of the other build

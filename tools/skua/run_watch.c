@@ -38,7 +38,7 @@ static void watch_part(struct run *r, struct run_part *p, uint64_t now_ns)
 
 		if (role == COUNTER_UNUSED)
 			continue;
-		switch (run_heartbeat_judge(role, beat_ns, now_ns)) {
+		switch (run_heartbeat_judge(role, beat_ns, now_ns, r->config->xdp.park_after_ms * 1000000ull)) {
 		case RUN_ALIVE:
 			if (p->parked[i])
 				log_write(M_RUN_UNPARKED, "%s queue %u: heard again", p->name, queue);

@@ -68,6 +68,7 @@ static void check_defaults(const struct config *c)
 	cr_expect_str_eq(c->xdp.pin_dir, "/sys/fs/bpf/skua");
 	cr_expect_eq(c->xdp.ring_size, 2048);
 	cr_expect_eq(c->xdp.busy_poll_us, 0);
+	cr_expect_eq(c->xdp.park_after_ms, 40);
 	cr_expect(!c->xdp.verify_checksums);
 	cr_expect_eq(c->tcp.max_connections, 4096);
 	cr_expect_eq(c->tcp.max_per_client, 64);
@@ -182,6 +183,7 @@ SHOWS(reply, "%d", (int)c->xdp.reply)
 SHOWS(pin_dir, "%s", c->xdp.pin_dir)
 SHOWS(ring_size, "%u", c->xdp.ring_size)
 SHOWS(busy_poll, "%u", c->xdp.busy_poll_us)
+SHOWS(park_after, "%u", c->xdp.park_after_ms)
 SHOWS(verify_checksums, "%d", c->xdp.verify_checksums)
 SHOWS(max_connections, "%u", c->tcp.max_connections)
 SHOWS(max_per_client, "%u", c->tcp.max_per_client)
@@ -305,6 +307,8 @@ static const struct {
 	{ "xdp", "ring-size", "1000", "xdp.ring-size: expected a power of two from 64 to 16384, not \"1000\"", NULL },
 	{ "xdp", "ring-size", "32", "xdp.ring-size: expected a power of two from 64 to 16384, not \"32\"", NULL },
 	{ "xdp", "ring-size", "32768", "xdp.ring-size: expected a power of two from 64 to 16384, not \"32768\"", NULL },
+	{ "xdp", "park-after", "1s", "1000", park_after },
+	{ "xdp", "park-after", "19ms", "xdp.park-after: expected a duration from 20ms to 10s, in whole ms, not \"19ms\"", NULL },
 	{ "xdp", "busy-poll", "50us", "50", busy_poll },
 	{ "xdp", "busy-poll", "10ms", "10000", busy_poll },
 	{ "xdp", "busy-poll", "50", "xdp.busy-poll: expected a duration from 0 to 10ms, in whole us, not \"50\"", NULL },
@@ -408,7 +412,7 @@ static const struct { const char *text, *reports; } files[] = {
 	  "[2001:db8::1]:5300\n"
 	  "5:22: listen.dns[2]: \"y\" is not an address: expected an IPv4 or IPv6 address, such as 10.0.0.1, 10.0.0.1:5300, 2001:db8::1 or "
 	  "[2001:db8::1]:5300\n"
-	  "8:3: unknown key \"foo\" in xdp: there are enabled, interfaces, mode, cpus, reply, pin-dir, ring-size, busy-poll, verify-checksums\n"
+	  "8:3: unknown key \"foo\" in xdp: there are enabled, interfaces, mode, cpus, reply, pin-dir, ring-size, busy-poll, park-after, verify-checksums\n"
 	  "7:14: xdp.ring-size: expected a power of two from 64 to 16384, not \"3\"\n" },
 	/* YAML that we refuse */
 	{ "server: &a\n  nsid: true\n", "1:9: anchors (&name) are not supported: write the value where it is needed\n" },

@@ -5,6 +5,7 @@
 
 #define MS 1000000ull
 #define NOW (1000000 * MS)
+#define PARK (40 * MS) /* the default of xdp.park-after; load_test checks that it is */
 
 Test(run_heartbeat, silence_is_judged_by_the_thread_s_role)
 {
@@ -29,19 +30,26 @@ Test(run_heartbeat, silence_is_judged_by_the_thread_s_role)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		cr_expect_eq(run_heartbeat_judge(cases[i].role, NOW - cases[i].silent_ms * MS, NOW), cases[i].verdict, "%s",
+		cr_expect_eq(run_heartbeat_judge(cases[i].role, NOW - cases[i].silent_ms * MS, NOW, PARK), cases[i].verdict, "%s",
 			     cases[i].what);
+}
+
+Test(run_heartbeat, a_longer_patience_delays_the_kill_too)
+{
+	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, NOW - 1999 * MS, NOW, 2000 * MS), RUN_ALIVE);
+	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, NOW - 2000 * MS, NOW, 2000 * MS), RUN_SILENT);
+	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, NOW - 4000 * MS, NOW, 2000 * MS), RUN_HUNG);
 }
 
 Test(run_heartbeat, a_block_that_never_served_is_not_judged)
 {
-	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, 0, NOW), RUN_ALIVE);
-	cr_expect_eq(run_heartbeat_judge(COUNTER_UDP, 0, NOW), RUN_ALIVE);
+	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, 0, NOW, PARK), RUN_ALIVE);
+	cr_expect_eq(run_heartbeat_judge(COUNTER_UDP, 0, NOW, PARK), RUN_ALIVE);
 }
 
 Test(run_heartbeat, a_heartbeat_after_our_look_at_the_clock_is_fresh)
 {
-	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, NOW + 5 * MS, NOW), RUN_ALIVE);
+	cr_expect_eq(run_heartbeat_judge(COUNTER_XDP, NOW + 5 * MS, NOW, PARK), RUN_ALIVE);
 }
 
 Test(run_heartbeat, punctual_ticks_judge)
@@ -74,5 +82,5 @@ Test(run_heartbeat, a_clock_that_went_back_judges_nobody)
 Test(run_heartbeat, the_sum_of_all_delays_stays_below_what_a_hang_may_cost)
 {
 	/* 3,000 queries at 50,000/s are 60 ms: the silence, and the tick that sees it. */
-	cr_expect_leq(RUN_PARK_AFTER_NS + RUN_TICK_XDP_NS, 60 * MS);
+	cr_expect_leq(PARK + RUN_TICK_XDP_NS, 60 * MS);
 }
