@@ -1,7 +1,7 @@
 # make lint, make format. clang-tidy and cppcheck take the flags of the build.
 C_FILES = $(shell git ls-files '*.c' '*.h' | grep -v '^bpf/.*\.bpf\.c$$')
 LINT_SOURCES = $(filter-out tests/% %.bpf.c,$(filter %.c,$(C_FILES)))
-# How far clang's analyzer follows calls. `deep` takes a quarter of an hour on two cores: tools/check --long does that.
+# How far clang's analyzer follows calls. `make lint-tidy TIDY_MODE=deep` finds more and takes a quarter of an hour on two cores.
 TIDY_MODE ?= shallow
 
 .PHONY: lint lint-includes lint-sizes lint-hot lint-format lint-tidy lint-cppcheck lint-docs
