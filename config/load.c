@@ -349,14 +349,17 @@ enum err config_read_file(const char *path, char **text, size_t *text_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	char *bytes = NULL;
-	size_t used = 0, size = 0;
+	size_t used = 0, size = 0, guess = 65536;
+	struct stat st;
 	enum err err = ERR_OK;
 
 	if (fd < 0)
 		return err_from_errno(errno);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+		guess = (size_t)MIN(st.st_size, (off_t)CONFIG_MAX_BYTES) + 1; /* one more, so that the end is seen without growing */
 	for (ssize_t n = 1; n != 0 && err == ERR_OK;) {
 		if (used == size) {
-			size = MAX(2 * size, (size_t)65536);
+			size = size ? 2 * size : guess;
 			char *moved = realloc(bytes, size);
 			if (!moved) {
 				err = ERR_NOMEM;

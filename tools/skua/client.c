@@ -2,7 +2,7 @@
 #include "tools/skua/client.h"
 
 #include "base/printable.h"
-#include "config/config.h"
+#include "config/glance.h"
 #include "tools/skua/config_file.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int client_run_dir(const struct verb_call *call, char out[static PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", CONFIG_FILE_RUN_DIR);
 		return VERB_OK;
 	}
-	err = config_load(&config, path, text, text_bytes, count_errors, &errors);
+	err = glance_load(&config, path, text, text_bytes, count_errors, &errors);
 	free(text);
 	if (err != ERR_OK)
 		return client_complain(

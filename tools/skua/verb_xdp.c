@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xdp status, xdp detach: both also work while no server runs, from what is pinned. */
-#include "config/config.h"
+#include "config/glance.h"
 #include "tools/skua/client.h"
 #include "tools/skua/config_file.h"
 #include "tools/skua/verb_status.h"
@@ -38,7 +38,7 @@ static void find_pin_dir(const struct verb_call *call, char out[static PATH_MAX]
 	snprintf(out, PATH_MAX, "%s", PIN_DIR_DEFAULT);
 	if (config_read_file(path, &text, &text_bytes) != ERR_OK)
 		return;
-	if (config_load(&config, path, text, text_bytes, ignore, NULL) == ERR_OK) {
+	if (glance_load(&config, path, text, text_bytes, ignore, NULL) == ERR_OK) {
 		snprintf(out, PATH_MAX, "%s", config->xdp.pin_dir);
 		config_free(config);
 	}
