@@ -80,7 +80,7 @@ def test_peer_link_down_and_up(zone):
             net.client.exec("ip", "link", "set", "cli0", "up")
             net.client.exec("ip", "neighbour", "replace", net.server.v4, "lladdr", net.server.mac().hex(":"), "dev", "cli0", "nud", "permanent")
             serves_by_xdp(net, skua)
-        assert "SK-XDP-020 dns0" in skua.log() and "SK-XDP-021 dns0" in skua.log()
+        wait_until(lambda: "SK-XDP-020 dns0" in skua.log() and "SK-XDP-021 dns0" in skua.log())
         no_frame_is_lost(skua)
 
 
