@@ -48,6 +48,35 @@ enum err shm_create(int *fd, const char *label, size_t size_bytes)
 	return ERR_OK;
 }
 
+static enum err write_all(int fd, const uint8_t *bytes, size_t size_bytes)
+{
+	for (size_t at = 0; at < size_bytes;) { /* ends: every turn writes something or returns, but for signals */
+		ssize_t n = write(fd, bytes + at, size_bytes - at);
+		if (n == 0)
+			return ERR_NOSPACE;
+		if (n < 0 && errno != EINTR)
+			return err_from_errno(errno);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ? err_from_errno(errno) : ERR_OK;
+}
+
+enum err shm_create_copy(int *fd, const char *label, const void *bytes, size_t size_bytes)
+{
+	if (size_bytes == 0)
+		return ERR_ARGUMENT;
+	int made = make_memfd(label);
+	if (made < 0)
+		return err_from_errno(errno);
+	enum err err = write_all(made, bytes, size_bytes);
+	if (err != ERR_OK) {
+		close(made);
+		return err;
+	}
+	*fd = made;
+	return ERR_OK;
+}
+
 enum err shm_create_growing(int *fd, const char *label)
 {
 	int made = make_memfd(label);
@@ -70,7 +99,7 @@ bool shm_is_sealed(int fd, bool write)
 	return seals >= 0 && (seals & wanted) == wanted;
 }
 
-static enum err map_all(void **out, size_t *size_bytes, int fd, int protection)
+static enum err map_all(void **out, size_t *size_bytes, int fd, int protection, int populate)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
@@ -78,11 +107,11 @@ static enum err map_all(void **out, size_t *size_bytes, int fd, int protection)
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return ERR_ARGUMENT;
 	size_t bytes = (size_t)st.st_size;
-	void *map = mmap(NULL, bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+	void *map = mmap(NULL, bytes, protection, MAP_SHARED | populate, fd, 0);
 	/* Until Linux 6.7 a write-sealed memfd can't be mapped shared, not even for reading. Private read-only pages are the
 	 * same pages. */
 	if (map == MAP_FAILED && errno == EPERM && !(protection & PROT_WRITE))
-		map = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+		map = mmap(NULL, bytes, protection, MAP_PRIVATE | populate, fd, 0);
 	if (map == MAP_FAILED)
 		return err_from_errno(errno);
 	*out = map;
@@ -93,13 +122,14 @@ static enum err map_all(void **out, size_t *size_bytes, int fd, int protection)
 enum err shm_map(const void **out, size_t *size_bytes, int fd)
 {
 	void *map;
-	enum err err = map_all(&map, size_bytes, fd, PROT_READ);
+	enum err err = map_all(&map, size_bytes, fd, PROT_READ, MAP_POPULATE);
 	if (err == ERR_OK)
 		*out = map;
 	return err;
 }
 
-enum err shm_map_writable(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE); }
+enum err shm_map_sparse(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, 0); }
+enum err shm_map_writable(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, MAP_POPULATE); }
 
 void shm_unmap(const void *map, size_t size_bytes)
 {

@@ -7,6 +7,8 @@
  * for more than the machine has), sealed against
  * shrinking and growing. Close-on-exec. *fd is the caller's. */
 MUST_USE enum err shm_create(int *fd, const char *label, size_t size_bytes);
+/* The same, filled with a copy of these bytes: half the work of mapping it and copying, since no page is cleared first. */
+MUST_USE enum err shm_create_copy(int *fd, const char *label, const void *bytes, size_t size_bytes);
 /* An empty memfd for a writer that does not know the size yet: it grows it by ftruncate and fallocate, then cuts it to size and
  * calls shm_seal. Not sealed at all. */
 MUST_USE enum err shm_create_growing(int *fd, const char *label);
@@ -17,4 +19,6 @@ bool shm_is_sealed(int fd, bool write);
 /* Maps all of fd, populated. *size_bytes from fstat. */
 MUST_USE enum err shm_map(const void **out, size_t *size_bytes, int fd);
 MUST_USE enum err shm_map_writable(void **out, size_t *size_bytes, int fd);
+/* Not populated: for changes here and there in what shm_create_copy has made. */
+MUST_USE enum err shm_map_sparse(void **out, size_t *size_bytes, int fd);
 void shm_unmap(const void *map, size_t size_bytes);

@@ -575,6 +575,12 @@ void zone_set_release(struct zone_set *set)
 uint64_t zone_set_generation(const struct zone_set *set) { return set->generation; }
 uint32_t zone_set_zones(const struct zone_set *set) { return set->zone_count; }
 
+const void *zone_set_map(const struct zone_set *set, size_t *map_bytes)
+{
+	*map_bytes = set->map_bytes;
+	return set->map;
+}
+
 void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view),
 		   void *user)
 {

@@ -69,17 +69,16 @@ size_t zone_map_build_bytes(const struct zone_map_build *b);
 MUST_USE enum err zone_map_build_finish(struct zone_map_build *b, void *out);
 void zone_map_build_destroy(struct zone_map_build *b);
 
-/* The short way to a map that differs from an attached one in a few zones' images: a copy, changed in place. The same bytes as
- * building it anew. out: 8-byte aligned, zone_map_copy_bytes long. */
-struct zone_set;
-size_t zone_map_copy_bytes(const struct zone_set *set);
-void zone_map_copy(const struct zone_set *set, void *out, uint64_t generation);
+/* The short way to a map that differs from an attached one in a few zones' images: a copy of zone_set_map, changed in place. The same
+ * bytes as building it anew. */
+void zone_map_renew(void *map, uint64_t generation);
 /* The zone's images become this one; NULL: it is unusable from now on. ERR_NOTFOUND; ERR_UNSUPPORTED for a zone with deltas; then
  * nothing has changed. */
 MUST_USE enum err zone_map_change(void *map, const uint8_t *name, const struct zone_map_image *image);
 
 /* --- the reader --------------------------------------------------------------------------------------------------- */
 /* Process-local: what a snapshot points to. Immutable after zone_set_attach; zone_set_release drops its references. */
+struct zone_set;
 struct segment; /* a mapped, verified segment, reference-counted, shared by successive sets */
 
 /* Maps fd (populated, read-only), checks seals (SHRINK, GROW, WRITE), header and every image in it. Takes nothing: fd stays the caller's.
@@ -121,6 +120,8 @@ struct zone_set *zone_set_get(const struct zone_set *set);
 void zone_set_release(struct zone_set *set);
 uint64_t zone_set_generation(const struct zone_set *set);
 uint32_t zone_set_zones(const struct zone_set *set);
+/* The bytes of the map. */
+const void *zone_set_map(const struct zone_set *set, size_t *map_bytes);
 /* Visits every zone (status, zone list), in the order in which they were added. The view lives as long as the set. */
 void zone_set_each(const struct zone_set *set, void (*each)(void *user, const uint8_t *name, const struct zone_view *view),
 		   void *user);

@@ -196,13 +196,7 @@ enum err zone_map_build_finish(struct zone_map_build *b, void *out)
 
 /* --- a copy, changed ------------------------------------------------------------------------------------------------ */
 
-size_t zone_map_copy_bytes(const struct zone_set *set) { return set->map_bytes; }
-
-void zone_map_copy(const struct zone_set *set, void *out, uint64_t generation)
-{
-	memcpy(out, set->map, set->map_bytes);
-	((struct zone_map *)out)->generation = generation;
-}
+void zone_map_renew(void *map, uint64_t generation) { ((struct zone_map *)map)->generation = generation; }
 
 enum err zone_map_change(void *map, const uint8_t *name, const struct zone_map_image *image)
 {

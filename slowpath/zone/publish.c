@@ -153,21 +153,23 @@ static enum err add_zones(struct zone_map_build *b, const struct zone_store *sto
 	return err;
 }
 
-typedef enum err write_map(void *user, void *out);
+#define MAP_LABEL "skua-zone-map"
 
-static enum err make_map(int *out, size_t map_bytes, write_map *write, void *user)
+static enum err finish_map(int fd, struct zone_map_build *b)
 {
-	int fd;
 	void *map;
 	size_t bytes;
-	enum err err = shm_create(&fd, "skua-zone-map", map_bytes);
+	enum err err = shm_map_writable(&map, &bytes, fd);
 	if (err != ERR_OK)
 		return err;
-	err = shm_map_writable(&map, &bytes, fd);
-	if (err == ERR_OK) {
-		err = write(user, map);
-		shm_unmap(map, bytes);
-	}
+	err = zone_map_build_finish(b, map);
+	shm_unmap(map, bytes);
+	return err;
+}
+
+/* Takes fd. */
+static enum err seal_map(int *out, int fd, enum err err)
+{
 	if (err == ERR_OK)
 		err = shm_seal(fd);
 	if (err != ERR_OK) {
@@ -178,49 +180,52 @@ static enum err make_map(int *out, size_t map_bytes, write_map *write, void *use
 	return ERR_OK;
 }
 
-static enum err finish_map(void *user, void *out) { return zone_map_build_finish(user, out); }
-
 static enum err build_map(int *fd, const struct zone_store *store, uint64_t generation)
 {
 	struct zone_map_build *b;
+	int made;
 	enum err err = zone_map_build_create(&b, generation);
 	if (err != ERR_OK)
 		return err;
 	err = add_zones(b, store);
 	if (err == ERR_OK)
-		err = make_map(fd, zone_map_build_bytes(b), finish_map, b);
+		err = shm_create(&made, MAP_LABEL, zone_map_build_bytes(b));
+	if (err == ERR_OK)
+		err = seal_map(fd, made, finish_map(made, b));
 	zone_map_build_destroy(b);
 	return err;
 }
 
-struct change {
-	const struct zone_set *before;
-	const struct zone_store *store;
-	uint64_t generation;
-};
-
-static enum err change_map(void *user, void *out)
+static enum err write_changes(int fd, const struct zone_store *store, uint64_t generation)
 {
-	const struct change *c = user;
-	enum err err = ERR_OK;
-	zone_map_copy(c->before, out, c->generation);
-	for (const struct zone_item *i = NULL; err == ERR_OK && (i = zone_store_next_changed(c->store, i));) {
+	void *out;
+	size_t bytes;
+	enum err err = shm_map_sparse(&out, &bytes, fd);
+	if (err != ERR_OK)
+		return err;
+	zone_map_renew(out, generation);
+	for (const struct zone_item *i = NULL; err == ERR_OK && (i = zone_store_next_changed(store, i));) {
 		bool is_served = i->segment && !i->is_unchecked;
 		struct zone_map_image image = { .image = (zone_ref)(i->offset_bytes / ZONE_REF_UNIT) };
 		if (is_served)
 			image.segment = i->segment->id;
 		err = zone_map_change(out, i->name, is_served ? &image : NULL);
 	}
+	shm_unmap(out, bytes);
 	return err;
 }
 
 /* The same zones as in the map before: its copy with some changes. Otherwise from the beginning. */
 static enum err next_map(int *fd, const struct publisher *p, const struct zone_store *store, uint64_t generation)
 {
-	struct change change = { .before = p->zones, .store = store, .generation = generation };
+	int made;
+	size_t bytes;
 	if (!p->zones || zone_store_is_reshaped(store))
 		return build_map(fd, store, generation);
-	enum err err = make_map(fd, zone_map_copy_bytes(p->zones), change_map, &change);
+	const void *last = zone_set_map(p->zones, &bytes);
+	enum err err = shm_create_copy(&made, MAP_LABEL, last, bytes);
+	if (err == ERR_OK)
+		err = seal_map(fd, made, write_changes(made, store, generation));
 	return err == ERR_UNSUPPORTED ? build_map(fd, store, generation) : err;
 }
 

@@ -111,3 +111,28 @@ Test(shm, the_owner_writes_and_readers_see_it)
 	shm_unmap(NULL, 0);
 	close(fd);
 }
+
+Test(shm, a_copy_holds_the_bytes_and_can_be_changed_until_it_is_sealed)
+{
+	static uint8_t bytes[10001];
+	int fd;
+	void *map;
+	const void *reader;
+	size_t got;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7);
+	cr_assert_eq(shm_create_copy(&fd, "copy", bytes, 0), ERR_ARGUMENT);
+	cr_assert_eq(shm_create_copy(&fd, "copy", bytes, sizeof(bytes)), ERR_OK);
+	cr_expect(shm_is_sealed(fd, false) && !shm_is_sealed(fd, true));
+	cr_expect_neq(ftruncate(fd, 5), 0);
+	cr_assert_eq(shm_map_sparse(&map, &got, fd), ERR_OK);
+	cr_expect_eq(got, sizeof(bytes));
+	((uint8_t *)map)[5000] = bytes[5000] = 99;
+	cr_expect_eq(shm_seal(fd), ERR_BUSY);
+	shm_unmap(map, got);
+	cr_assert_eq(shm_seal(fd), ERR_OK);
+	cr_assert_eq(shm_map(&reader, &got, fd), ERR_OK);
+	cr_expect_arr_eq(reader, bytes, sizeof(bytes));
+	shm_unmap(reader, got);
+	close(fd);
+}
