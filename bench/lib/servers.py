@@ -248,6 +248,10 @@ class EchoXdp(Echo):
 class EchoSocket(Echo):
     name = "echo-socket"
 
+    def start(self):
+        time.sleep(1)   # the server before may still be giving its socket back
+        super().start()
+
     def command(self):
         return [str(BUILD / "bench" / "echo_socket"), net.SERVER_IP]
 
