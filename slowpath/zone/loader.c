@@ -26,6 +26,7 @@ struct loader {
 	pthread_cond_t changed;
 	struct wish *first, **last; /* on their askers' stacks */
 	bool wants_reload, is_busy;
+	_Atomic bool is_wanted; /* written under the lock: somebody waits, or `stop`; housekeeping gives up what it is at */
 	/* the loader thread's own */
 	uint64_t began_ns;
 	bool is_started; /* config.started was called */
@@ -172,7 +173,7 @@ static void keep_house(struct loader *l)
 	if (repack_is_due(l->config.store) && repack_run(l->config.store, publisher_segment_id(l->config.publisher)) == ERR_OK &&
 	    publish(l, &why) != ERR_OK)
 		return;
-	zone_image_files_write(l->config.files, l->config.store, &l->stop);
+	zone_image_files_write(l->config.files, l->config.store, &l->is_wanted);
 }
 
 /* --- the thread ----------------------------------------------------------------------------------------------------- */
@@ -198,6 +199,7 @@ static bool next(struct loader *l, struct wish **out)
 		l->last = &l->first;
 	if (!*out)
 		l->wants_reload = false;
+	atomic_store(&l->is_wanted, l->first || l->wants_reload || is_stopped(l));
 	bool go_on = !is_stopped(l);
 	pthread_mutex_unlock(&l->lock);
 	return go_on;
@@ -259,6 +261,7 @@ void loader_stop(struct loader *l)
 		return;
 	pthread_mutex_lock(&l->lock);
 	atomic_store(&l->stop, true);
+	atomic_store(&l->is_wanted, true);
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 	pthread_join(l->thread, NULL);
@@ -286,6 +289,7 @@ enum err loader_reload(struct loader *l, const uint8_t *zone, bool is_forced, st
 	*l->last = &w;
 	/* cppcheck-suppress autoVariables */
 	l->last = &w.next;
+	atomic_store(&l->is_wanted, true);
 	pthread_cond_broadcast(&l->changed);
 	while (!w.is_done)
 		pthread_cond_wait(&l->changed, &l->lock);
@@ -297,6 +301,7 @@ void loader_wish_reload(struct loader *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->wants_reload = true;
+	atomic_store(&l->is_wanted, true);
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }

@@ -349,6 +349,9 @@ static bool write_all(int fd, const void *from, size_t bytes, const _Atomic bool
 		if (put < 0)
 			return false;
 		at += (size_t)put;
+		/* Piece by piece: all of it at once could not be given up any more. */
+		if (fdatasync(fd) < 0)
+			return false;
 	}
 	return true;
 }

@@ -38,7 +38,8 @@ void zone_image_files_fini(struct zone_image_files *f);
 uint64_t zone_image_files_read(struct zone_image_files *f, struct zone_store *store, uint32_t *next_segment_id);
 /* After a restart that took over the segments themselves: finds out which file has which, and removes the other files. */
 void zone_image_files_match(struct zone_image_files *f, struct zone_store *store);
-/* Writes every segment of min_bytes or more that has no file yet. Failures are logged, once a segment. `stop` may be NULL. */
+/* Writes every segment of min_bytes or more that has no file yet. Failures are logged, once a segment. When
+ * *stop becomes true it gives up the file that it is at; `stop` may be NULL. */
 void zone_image_files_write(struct zone_image_files *f, struct zone_store *store, const _Atomic bool *stop);
 /* Tries again where writing failed. */
 void zone_image_files_retry(struct zone_image_files *f, struct zone_store *store);

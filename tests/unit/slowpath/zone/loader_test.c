@@ -262,3 +262,22 @@ Test(loader, a_wish_needs_nobody_to_wait)
 		usleep(5000);
 	cr_expect_eq(loader_generation(loader), 2);
 }
+
+Test(loader, image_files_give_way_to_those_who_wait_and_come_later)
+{
+	three_zones();
+	world_put_zone(&w, "d.example", 4, 200000); /* some pieces long */
+	world_add(&w, "d.example");
+	start();
+	for (unsigned i = 10; i < 16; i++) {
+		world_put_zone(&w, "a.example", i, 3);
+		struct loader_reply r = reload("a.example");
+		cr_expect_eq(r.err, ERR_OK);
+		cr_expect(r.is_live);
+		cr_expect_eq(world_serial(&w, "a.example"), i);
+		reload_result_fini(&r.result);
+	}
+	wait_idle();
+	cr_expect_eq(world_files(&w, "zones", ".img"), zone_store_segments(w.store), "each segment has its file in the end");
+	cr_expect_eq(world_files(&w, "zones", ".tmp"), 0, "and nothing is left of those that were given up");
+}
