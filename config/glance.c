@@ -38,7 +38,8 @@ static void ignore(void *user, bool is_error, struct config_place place, const c
 	(void)user, (void)is_error, (void)place, (void)message;
 }
 
-enum err glance_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report, void *user)
+enum err glance_load(struct config **out, const char *path, const char *text, size_t text_bytes, config_report *report,
+		     void *user)
 {
 	char *rest = malloc(text_bytes + 1);
 	if (!rest)

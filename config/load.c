@@ -356,7 +356,8 @@ enum err config_read_file(const char *path, char **text, size_t *text_bytes)
 	if (fd < 0)
 		return err_from_errno(errno);
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-		guess = (size_t)MIN(st.st_size, (off_t)CONFIG_MAX_BYTES) + 1; /* one more, so that the end is seen without growing */
+		guess = (size_t)MIN(st.st_size, (off_t)CONFIG_MAX_BYTES) +
+			1; /* one more, so that the end is seen without growing */
 	for (ssize_t n = 1; n != 0 && err == ERR_OK;) {
 		if (used == size) {
 			size = size ? 2 * size : guess;

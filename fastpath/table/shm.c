@@ -128,8 +128,14 @@ enum err shm_map(const void **out, size_t *size_bytes, int fd)
 	return err;
 }
 
-enum err shm_map_sparse(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, 0); }
-enum err shm_map_writable(void **out, size_t *size_bytes, int fd) { return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, MAP_POPULATE); }
+enum err shm_map_sparse(void **out, size_t *size_bytes, int fd)
+{
+	return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, 0);
+}
+enum err shm_map_writable(void **out, size_t *size_bytes, int fd)
+{
+	return map_all(out, size_bytes, fd, PROT_READ | PROT_WRITE, MAP_POPULATE);
+}
 
 void shm_unmap(const void *map, size_t size_bytes)
 {

@@ -31,7 +31,8 @@ Test(glance, lines_that_look_like_zones_are_left_out)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char rest[128] = "";
 		size_t bytes = glance_cut(rest, cases[i].text, strlen(cases[i].text));
-		cr_expect(bytes == strlen(cases[i].rest) && !memcmp(rest, cases[i].rest, bytes), "case %zu: %.*s", i, (int)bytes, rest);
+		cr_expect(bytes == strlen(cases[i].rest) && !memcmp(rest, cases[i].rest, bytes), "case %zu: %.*s", i, (int)bytes,
+			  rest);
 	}
 }
 
