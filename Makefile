@@ -45,7 +45,7 @@ PROGS :=
 UNIT  :=
 FUZZ  :=
 .DEFAULT_GOAL := all
-ROOMS := bpf fastpath/base fastpath/dns fastpath/table fastpath/answer fastpath/xdp slowpath config tools tools/lint tests bench
+ROOMS := bpf fastpath/base fastpath/dns fastpath/table fastpath/answer fastpath/xdp slowpath config tools tools/lint tests tests/zerocopy bench
 include $(foreach r,$(ROOMS),$(r)/build.mk)
 
 obj      = $(patsubst %.c,$(O)/obj/%.o,$(1))

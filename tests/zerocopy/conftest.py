@@ -16,6 +16,13 @@ _outcomes = {}      # by test: whether all of its phases passed
 _guests = []
 
 
+def pytest_sessionstart(session):
+    """The run's own bound ends it by SIGTERM: what has failed so far is shown."""
+    def on_term(*unused):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, on_term)
+
+
 @pytest.fixture(scope="session")
 def guest():
     folder = os.environ["SKUA_ZEROCOPY"]
@@ -46,6 +53,8 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"skipped, and nothing may be skipped here: {call.excinfo.value if call.excinfo else ''}"
     _outcomes[item.nodeid] = _outcomes.get(item.nodeid, True) and report.passed
     if report.failed and _guests:
+        if _guests[0].is_deaf:
+            item.session.shouldfail = "the guest does not answer any more"
         report.sections.append(("the guest's console", _guests[0].console()[-2000:]))
         try:
             report.sections.append(("log of skua in the guest", "\n".join(_guests[0].skua.log().splitlines()[-60:])))

@@ -60,7 +60,7 @@ class Side:
 class Guest:
     """queues: one card for each entry, with that many queues."""
 
-    def __init__(self, folder, kernel, initramfs, queues=(1, 2), processors=2):
+    def __init__(self, folder, kernel, initramfs, queues=(1, 2), processors=int(os.environ.get("SKUA_ZEROCOPY_PROCESSORS", "2"))):
         self.folder, self.kernel, self.initramfs, self.processors = folder, kernel, initramfs, processors
         stem = os.environ.get("SKUA_ZEROCOPY_STEM") or f"skua-zerocopy-{os.getpid()}"
         self.cards = [Card(n, count, stem) for n, count in enumerate(queues)]
