@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 sys.path.insert(0, os.path.dirname(__file__))
 from lib import process  # noqa: E402
@@ -14,7 +15,24 @@ LOG_LINES = 80
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "second_chance: may try again once; for tests that count losses under load")
     config.addinivalue_line("markers", f"bound(seconds): the test may take that long; without it {DEFAULT_BOUND_S} s")
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """Tests that count what is lost under load may try again once: a virtual machine whose host pauses it loses queries without our help."""
+    if not item.get_closest_marker("second_chance"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if any(r.failed for r in reports):
+        print(f"second chance for {item.nodeid}", file=sys.stderr)
+        item._initrequest()     # fixtures anew
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_sessionstart(session):

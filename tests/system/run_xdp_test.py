@@ -14,6 +14,8 @@ from lib import Load, Net, Skua, ask, wait_until
 from lib.process import run
 from lib.skua import DEFAULT_PATIENCE
 
+pytestmark = pytest.mark.second_chance
+
 ZONE = "$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.1\nwww IN A 192.0.2.10\n"
 RATE = 50000
 LOST_MAX = RATE * 6 // 100   # 60 ms: 3,000

@@ -7,6 +7,8 @@ import dns.flags
 import pytest
 from lib import Load, Net, Skua, TcpClient, ask, make_query
 
+pytestmark = pytest.mark.second_chance
+
 ZONE = "$ORIGIN s.test.\n$TTL 300\n@ SOA ns hm 1 3600 900 86400 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n" + "".join(
     f"big TXT \"{i:03d}{'x' * 200}\"\n" for i in range(14))
 

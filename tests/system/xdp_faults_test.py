@@ -10,6 +10,8 @@ from lib import Load, Net, Skua, ask, wait_until
 from lib.process import run
 from lib.skua import DEFAULT_PATIENCE, build_folder, source_folder
 
+pytestmark = pytest.mark.second_chance
+
 ZONE = "$TTL 300\n@ IN SOA ns hostmaster {serial} 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.1\nwww IN A 192.0.2.10\n"
 RATE = 5000
 
