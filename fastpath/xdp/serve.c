@@ -20,6 +20,7 @@
 static void kick(struct serve *s)
 {
 	struct umem *u = s->umem;
+	struct pollfd p = { .fd = s->socket->fd, .events = POLLIN };
 	unsigned most = s->socket->is_zerocopy ? 1 : KICKS_MAX, n = 0;
 
 	for (; n < most && umem_tx_pending(u) && xsk_ring_prod__needs_wakeup(&u->tx); n++) {
@@ -31,6 +32,10 @@ static void kick(struct serve *s)
 		break;
 	}
 	counter_add(s->counters, C_TX_KICK, n);
+	/* With preferred busy polling in zero-copy mode sendto runs the driver's receive poll and wakes nothing. A driver that sends
+	 * there too has left nothing in the ring; one that sends elsewhere, as virtio_net does, is woken by poll(). */
+	if (n && s->socket->is_busy_poll && s->socket->is_zerocopy && umem_tx_pending(u))
+		poll(&p, 1, 0);
 }
 
 /* More is in the ring: send and go on. A driver that ran out of frames waits for a call. */

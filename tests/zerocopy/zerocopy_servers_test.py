@@ -82,6 +82,7 @@ def test_settings(guest, side, xdp, mode, said):
         before = books(skua)
         result = under_load(side, rate=500, seconds=3)
         assert result["lost"] <= result["sent"] // 50, result
+        under_load(side, rate=MORE_THAN_IT_CAN, seconds=3)
         they_balance(skua, before)
         serves_by_xdp(side, skua)
 
