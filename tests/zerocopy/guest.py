@@ -7,7 +7,6 @@ import base64
 import ctypes
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -274,10 +273,3 @@ class GuestSkua:
         with open(os.path.join(self.guest.folder, "skua.log"), "a") as f:
             f.write(self.log())
         self.guest.sh(f"rm -rf {self.folder}")
-
-
-def fresh_folder(path):
-    """An empty folder for one run's logs."""
-    shutil.rmtree(path, ignore_errors=True)
-    os.makedirs(path)
-    return path
