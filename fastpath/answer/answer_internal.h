@@ -96,7 +96,6 @@ HOT void denial_nxdomain(struct walk *w, struct zone_at encloser);
 HOT void denial_nodata(struct walk *w, struct zone_at node);
 HOT void denial_wildcard_nodata(struct walk *w, struct zone_at encloser, struct zone_at wildcard);
 HOT void denial_wildcard_answer(struct walk *w, struct zone_at encloser);
-HOT void denial_unsigned_delegation(struct walk *w, struct zone_at cut);
 
 /* --- tsig_hot.c ----------------------------------------------------------------------------------------------------- */
 #define TSIG_COPY_BYTES 544

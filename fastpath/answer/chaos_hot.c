@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Class CH: version.bind, version.server, hostname.bind, id.server (RFC 4892), as TXT with TTL 0. */
-#include "answer/answer_internal.h"
+#include "answer/render_inline.h"
 
 struct chaos_name {
 	uint8_t wire[18], bytes;
@@ -37,7 +37,7 @@ void chaos_answer(struct walk *w)
 		w->r.is_full = true;
 		return;
 	}
-	store_be16(p, 0xc000 | DNS_HEADER_BYTES);
+	store_be16(p, RENDER_POINTER | DNS_HEADER_BYTES);
 	store_be16(p + 2, RR_TXT);
 	store_be16(p + 4, RR_CLASS_CH);
 	store_be32(p + 6, 0);

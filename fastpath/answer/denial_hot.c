@@ -116,5 +116,3 @@ void denial_wildcard_answer(struct walk *w, struct zone_at encloser)
 	else
 		pend_nsec(w, zone_nsec_covering(w->q->zone, w->q->lower));
 }
-
-void denial_unsigned_delegation(struct walk *w, struct zone_at cut) { denial_nodata(w, cut); }

@@ -73,7 +73,7 @@ static enum step referral(struct walk *w, struct zone_at cut)
 	if (ds)
 		zone_pend(w, cut.image, ds, owner);
 	else
-		denial_unsigned_delegation(w, cut);
+		denial_nodata(w, cut); /* that there is no DS */
 	return STEP_DONE;
 }
 
@@ -124,7 +124,7 @@ static enum step synthesize_cname(struct walk *w, struct zone_at dname, uint32_t
 		r->is_full = true;
 		return STEP_DONE;
 	}
-	store_be16(p, (uint16_t)(0xc000 | w->name_pos));
+	store_be16(p, (uint16_t)(RENDER_POINTER | w->name_pos));
 	store_be16(p + 2, RR_CNAME);
 	store_be16(p + 4, RR_CLASS_IN);
 	store_be32(p + 6, ttl_s);
@@ -138,7 +138,7 @@ static enum step synthesize_cname(struct walk *w, struct zone_at dname, uint32_t
 		done += 1u + r->msg[at];
 		at += 1u + r->msg[at];
 	}
-	store_be16(p + ZONE_RR_FIXED_BYTES + prefix_bytes, (uint16_t)(0xc000 | target_pos));
+	store_be16(p + ZONE_RR_FIXED_BYTES + prefix_bytes, (uint16_t)(RENDER_POINTER | target_pos));
 	uint32_t name_pos = r->pos + ZONE_RR_FIXED_BYTES;
 
 	r->pos += ZONE_RR_FIXED_BYTES + prefix_bytes + 2;
