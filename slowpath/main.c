@@ -4,6 +4,7 @@
 #include "slowpath/slowpath.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/privileges.h"
 #include "table/shm.h"
 
 #include <errno.h>
@@ -342,7 +343,7 @@ static int start(struct slowpath *s)
 	counters_reset(s->handover.counters, (uint32_t)getpid());
 	err = privileges_drop(s->config->server.user_slowpath);
 	if (err == ERR_OK)
-		err = seccomp_enter();
+		err = syscall_filter_enter(&slowpath_syscalls);
 	if (err == ERR_OK)
 		err = zone_store_create(&s->store);
 	if (err == ERR_OK)

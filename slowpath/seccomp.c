@@ -3,24 +3,10 @@
  * "not on this system" and go on: a call that a new libc invents must not stop DNS. No program can be started (execve and
  * fork are not there), no socket be made but a unix one. */
 #include "slowpath/slowpath.h"
-#include "base/log.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <string.h>
 #include <sys/socket.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1 /* the sanitizers' own calls are many and change */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 /* clang-format off */
 static const int allowed[] = {
@@ -56,41 +42,22 @@ static const int allowed[] = {
 };
 /* clang-format on */
 
-static int add_rules(scmp_filter_ctx ctx)
-{
-	int r = 0;
-	for (size_t i = 0; i < ARRAY_LEN(allowed) && r == 0; i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	/* Threads, not processes. clone3 hides its flags from the filter: without it libc uses clone. */
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+static const struct syscall_condition conditional[] = {
+	/* Threads, not processes. */
+	{ SCMP_SYS(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM },
 	/* The journal's socket, and nscd's if there is one. */
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
-	return r;
-}
+	{ SCMP_SYS(socket), 0, SYSCALL_ALL_BITS, AF_UNIX },
+};
 
-enum err seccomp_enter(void)
-{
-	if (IS_SANITIZED)
-		return ERR_OK;
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!ctx)
-		return ERR_NOMEM;
-	int r = add_rules(ctx);
-#ifdef SKUA_DEBUG
-	/* The kernel's audit log names what was refused. */
-	if (r == 0)
-		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_LOG, 1);
-#endif
-	if (r == 0)
-		r = seccomp_load(ctx);
-	seccomp_release(ctx);
-	if (r == 0)
-		return ERR_OK;
-	log_write(M_SLOWPATH_PRIVILEGES, "no seccomp filter: %s", strerror(-r));
-	return err_from_errno(-r);
-}
+/* clone3 hides its flags from the filter: without it libc uses clone. */
+static const int absent[] = { SCMP_SYS(clone3) };
+
+const struct syscall_list slowpath_syscalls = {
+	.allowed = allowed,
+	.allowed_count = ARRAY_LEN(allowed),
+	.conditional = conditional,
+	.conditional_count = ARRAY_LEN(conditional),
+	.absent = absent,
+	.absent_count = ARRAY_LEN(absent),
+	.others = SYSCALL_REFUSAL_EPERM,
+};

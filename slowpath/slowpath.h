@@ -11,6 +11,7 @@
 #pragma once
 #include "base/base.h"
 #include "base/control.h"
+#include "base/syscall_filter.h"
 #include "config/config.h"
 #include "slowpath/listen/listen.h"
 #include "slowpath/zone/loader.h"
@@ -42,11 +43,8 @@ void handover_fini(struct handover *h);
 /* Copies the settings out of a memfd. ERR_DENIED, ERR_CORRUPT with *why. */
 MUST_USE enum err handover_settings(struct settings *out, int fd, const char **why);
 
-/* Becomes user (if that user exists and we are root), gives up every capability for good, asks to die with the supervisor.
- * ERR_DENIED, ERR_IO: logged. */
-MUST_USE enum err privileges_drop(const char *user);
-/* From here on only the system calls that seccomp.c lists; others fail with EPERM. ERR_IO: logged. */
-MUST_USE enum err seccomp_enter(void);
+/* seccomp.c: for syscall_filter_enter, before threads are made. */
+extern const struct syscall_list slowpath_syscalls;
 
 /* The control protocol's verbs. */
 struct control_context {

@@ -33,6 +33,7 @@
 	X(RUN_SIGNAL, "SK-RUN-026", LOG_RUN, LOG_LEVEL_NOTICE, "A signal asks the supervisor to end or to reload.", "Nothing.") \
 	X(RUN_CONFIG_BAD, "SK-RUN-027", LOG_RUN, LOG_LEVEL_ERROR, "The configuration has errors or can't be read; the supervisor ends.", "Correct them: `skua config check` lists them.") \
 	X(RUN_ADDRESSES, "SK-RUN-028", LOG_RUN, LOG_LEVEL_WARNING, "The steering program could not be told the addresses that it takes; what is not listed goes to the kernel path.", "The line says why.") \
+	X(PRIVILEGES, "SK-RUN-029", LOG_RUN, LOG_LEVEL_WARNING, "A part could not give up all of its privileges, or stays root, without capabilities, since the configured user does not exist.", "Create the user (a package does) that server.user-fastpath or server.user-slowpath names.") \
 	X(LOG_LEVEL_SET, "SK-CTL-001", LOG_CONTROL, LOG_LEVEL_NOTICE, "A log level was changed by the control verb `log level`.", "Nothing. The next start takes the levels of the configuration file again.") \
 	X(CONTROL_DENIED, "SK-CTL-002", LOG_CONTROL, LOG_LEVEL_WARNING, "A process without the right to do so has connected to a control socket and was turned away.", "Run the command as root, or as a member of the socket's group.") \
 	X(CONTROL_FULL, "SK-CTL-003", LOG_CONTROL, LOG_LEVEL_WARNING, "A control connection was refused because too many were open.", "Find out which client keeps connections open (`ss -xp`).") \
@@ -54,7 +55,6 @@
 	X(SLOWPATH_STOPPED, "SK-SLOW-002", LOG_RUN, LOG_LEVEL_NOTICE, "The slowpath was asked to end and does so.", "Nothing.") \
 	X(SLOWPATH_CONFIG, "SK-SLOW-003", LOG_RUN, LOG_LEVEL_ERROR, "The configuration that the supervisor handed over can't be used.", "Correct what the line says.") \
 	X(SLOWPATH_LINK, "SK-SLOW-004", LOG_RUN, LOG_LEVEL_ERROR, "The link to the supervisor ended or broke its protocol; the slowpath ends.", "Look at the supervisor's lines.") \
-	X(SLOWPATH_PRIVILEGES, "SK-SLOW-005", LOG_RUN, LOG_LEVEL_WARNING, "The slowpath could not give up all of its privileges, or runs as its caller since the configured user does not exist.", "Create the user (the installation does), or start `skua run` as root.") \
 	X(SLOWPATH_SYSTEM, "SK-SLOW-006", LOG_RUN, LOG_LEVEL_ERROR, "The system refused something that the slowpath needs to start.", "The line says what.") \
 	X(XDP_ATTACHED, "SK-XDP-001", LOG_XDP, LOG_LEVEL_NOTICE, "The XDP program was attached to an interface.", "Nothing. An Intel card may lose its link for some seconds at this moment.") \
 	X(XDP_ADOPTED, "SK-XDP-002", LOG_XDP, LOG_LEVEL_NOTICE, "The XDP program of an earlier run was found pinned and attached, and is used as it is.", "Nothing.") \
@@ -81,7 +81,6 @@
 	X(XDP_SERVING, "SK-XDP-023", LOG_XDP, LOG_LEVEL_NOTICE, "The fastpath serves: queues and CPUs are named.", "Nothing.") \
 	X(XDP_ZONES, "SK-XDP-024", LOG_XDP, LOG_LEVEL_INFO, "A zone set became live in the fastpath.", "Nothing.") \
 	X(XDP_ZONES_BAD, "SK-XDP-025", LOG_XDP, LOG_LEVEL_ERROR, "A segment or zone map was refused; the last good one goes on being served.", "This is a bug: send the line with `skua version`.") \
-	X(XDP_PRIVILEGES, "SK-XDP-026", LOG_XDP, LOG_LEVEL_WARNING, "A privilege could not be given up, or the wanted user does not exist.", "Create the user skua-fastpath (a package does), or start as root.") \
 	X(XDP_LINK_ENDED, "SK-XDP-027", LOG_XDP, LOG_LEVEL_ERROR, "The supervisor is gone or broke the protocol; the fastpath ends.", "Look for the supervisor's own last lines.") \
 	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.") \
 	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.")

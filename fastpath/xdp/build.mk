@@ -2,7 +2,7 @@
 LIB += $(addprefix fastpath/xdp/,cpus.c device.c frame_hot.c program.c program_maps.c queues.c serve.c serve_hot.c socket.c umem_hot.c)
 
 PROGS += skua-fastpath
-skua-fastpath_SRC := $(addprefix fastpath/xdp/,main.c orders.c privileges.c seccomp.c status.c zones.c)
+skua-fastpath_SRC := $(addprefix fastpath/xdp/,main.c orders.c seccomp.c status.c zones.c)
 
 # This test runs the process; a sibling of the test's folder in the build tree.
 $(O)/tests/unit/fastpath/xdp/fastpath_test: | $(O)/skua-fastpath

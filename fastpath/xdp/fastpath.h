@@ -3,12 +3,13 @@
  *
  *   main.c        start, loop, end          orders.c      what the supervisor's messages mean
  *   zones.c       segments, snapshots       status.c      control verbs
- *   privileges.c, seccomp.c                 what the process gives up before it serves
+ *   seccomp.c     system calls it may make
  *
  * Threads    One control thread (main) for everything here; one pinned thread per queue (serve.c). */
 #pragma once
 #include "base/control.h"
 #include "base/link.h"
+#include "base/syscall_filter.h"
 #include "config/config.h"
 #include "table/counters.h"
 #include "table/snapshot.h"
@@ -57,9 +58,5 @@ MUST_USE enum err zones_start_empty(struct zones *z);
 /* status.c: ends with a NULL name; user is the struct fastpath. */
 extern const struct control_verb status_verbs[];
 
-/* privileges.c: another uid if the user exists and we are root, no capabilities, no new ones, not dumpable, dies with its
- * parent. Call
- * with sockets made and before threads are. */
-MUST_USE enum err privileges_drop(const char *user);
-/* seccomp.c: for all threads, once they run. */
-MUST_USE enum err seccomp_enter(void);
+/* seccomp.c: for syscall_filter_enter, once the threads run. */
+extern const struct syscall_list fastpath_syscalls;

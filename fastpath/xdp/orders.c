@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/privileges.h"
 #include "table/shm.h"
 
 #include <poll.h>
@@ -104,7 +105,7 @@ static bool go(struct fastpath *f)
 	    control_server_create(&f->control, f->control_listen_fd, status_verbs, f) != ERR_OK ||
 	    queues_start(&f->queues, f->config, &f->zones.holder) != ERR_OK)
 		return fail(f, LINK_EXIT_FAILURE, "the threads could not be started");
-	if (seccomp_enter() != ERR_OK)
+	if (syscall_filter_enter(&fastpath_syscalls) != ERR_OK)
 		return fail(f, LINK_EXIT_FAILURE, "system calls could not be restricted");
 	f->is_started = true;
 	if (f->zones.generation)

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What skua-fastpath may ask of the kernel once it serves. Everything else kills the process: the supervisor starts it again,
- * and the
- * kernel path serves meanwhile. No file is opened any more, no program run, no socket made, no process started. */
+/* seccomp.c: what skua-fastpath may ask of the kernel once it serves, and why. Everything else kills the process: the supervisor
+ * starts it again, and the kernel path serves meanwhile. No file is opened any more, no program run, no socket made, no process
+ * started. */
 #include "xdp/fastpath.h"
 
-#include "base/log.h"
-
-#include <errno.h>
 #include <linux/bpf.h>
 #include <seccomp.h>
-
-/* The sanitizers' own calls are many and change: their builds run without. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 
 static const int allowed[] = {
 	/* serving threads: kick, wake up the driver, sleep; the clock where the vDSO has none */
@@ -73,35 +63,16 @@ static const int allowed[] = {
 };
 
 /* Of bpf() only what sets, reads and empties a slot of a map that we hold. */
-static const int allowed_bpf[] = { BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM };
+static const struct syscall_condition conditional[] = {
+	{ SCMP_SYS(bpf), 0, SYSCALL_ALL_BITS, BPF_MAP_LOOKUP_ELEM },
+	{ SCMP_SYS(bpf), 0, SYSCALL_ALL_BITS, BPF_MAP_UPDATE_ELEM },
+	{ SCMP_SYS(bpf), 0, SYSCALL_ALL_BITS, BPF_MAP_DELETE_ELEM },
+};
 
-enum err seccomp_enter(void)
-{
-	scmp_filter_ctx ctx;
-	int result = 0;
-
-	if (IS_SANITIZED)
-		return ERR_OK;
-	ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	if (!ctx)
-		return ERR_NOMEM;
-	/* The serving threads run already: they get the same filter. */
-	result = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-	for (size_t i = 0; i < ARRAY_LEN(allowed) && !result; i++)
-		result = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (size_t i = 0; i < ARRAY_LEN(allowed_bpf) && !result; i++) {
-		struct scmp_arg_cmp command = {
-			.arg = 0, .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t)allowed_bpf[i], .datum_b = 0
-		};
-
-		result = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1, &command);
-	}
-	if (!result)
-		result = seccomp_load(ctx);
-	seccomp_release(ctx);
-	if (result) {
-		log_write(M_XDP_PRIVILEGES, "seccomp: %s", strerror(-result));
-		return err_from_errno(-result);
-	}
-	return ERR_OK;
-}
+const struct syscall_list fastpath_syscalls = {
+	.allowed = allowed,
+	.allowed_count = ARRAY_LEN(allowed),
+	.conditional = conditional,
+	.conditional_count = ARRAY_LEN(conditional),
+	.others = SYSCALL_REFUSAL_KILL,
+};
