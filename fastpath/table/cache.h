@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache.h: the answer cache: one memfd that `skua run` makes, that outlives every other process, that all serving threads read and
+ * that the slowpath's resolver workers write.
+ *
+ *     header | shards: { buckets | ghost table | small log | main log }
+ *
+ * Shards     A power of two, fixed when the cache is made; a name's hash chooses one. Each shard has one writing thread at a time
+ *            (the worker that its names belong to), so that writers take no locks.
+ * Buckets    One cache line of 8 slots. A name belongs to bucket b or its neighbour b ^ 1; all types of a name lie there. A slot is one
+ *            64-bit word: tag, lap, place of the entry; 0 is empty. Storing that word publishes, clearing it revokes.
+ * Logs       Entries lie in two circular logs, S3-FIFO: new ones in the small log; what was read there twice, or was evicted shortly
+ *            before (the ghost table knows), in the main log. Room is made at the tail: an entry that is marked as read moves to the main
+ *            log's head, any other loses its slot. No free lists, no fragments; a store is O(1) amortised.
+ * Reading    Load the slot (acquire), copy the entry by relaxed words, fence (acquire), load the slot again: if it changed, the copy is
+ *            worthless. A writer clears the slot and fences (release) before it reuses the place. The lap in the slot word tells one use
+ *            of a place from the next. Readers never write here.
+ * Marks      Each reader thread owns an array of one octet per slot (cache_marks), which it raises to at most 2 when it reads an entry;
+ *            the evictor sums and clears them. They are hints: losing one costs nothing.
+ * Death      A writer that dies leaves at worst unpublished octets in a log. The next one to attach checks heads and tails, walks the
+ *            logs, and clears slots that aim at nothing sound.
+ * Trust      Readers copy constants at attach and check every offset and every copy; a hostile writer can make them miss or answer with
+ *            what it likes for names that are not ours, never crash or over-read.
+ * Clock      Seconds of clock_mono_s() (base/clock.h), an argument everywhere. */
+#pragma once
+#include "base/base.h"
+#include "table/cache_entry.h"
+
+#define CACHE_MAGIC 0x434b4153u
+#define CACHE_VERSION 1u
+#define CACHE_PARTITIONS 256u
+#define CACHE_MAX_SHARDS 64u
+#define CACHE_MIN_BYTES (1ull << 20)
+
+struct cache_key {
+	const uint8_t *name; /* lower-cased wire form */
+	uint64_t hash;	     /* cache_hash(name_hash) */
+	uint16_t type;	     /* as asked */
+	uint16_t partition;
+	uint8_t name_bytes;
+	bool is_cd;
+};
+
+/* --- making -------------------------------------------------------------------------------------------------------- */
+/* A memfd of about size_bytes (header, buckets, ghosts and logs together), whole and sealed against resizing, mode 0600; huge pages where
+ * there are. The hash key is random. *fd is the caller's. ERR_RANGE below CACHE_MIN_BYTES; ERR_NOMEM, ERR_NOSPACE. */
+MUST_USE enum err cache_create(int *fd, uint64_t size_bytes);
+/* The same object for reading only: an O_RDONLY descriptor. */
+MUST_USE enum err cache_reopen_read_only(int *fd, int cache_fd);
+/* A memfd of `readers` mark arrays for this cache; resized never. */
+MUST_USE enum err cache_marks_create(int *fd, int cache_fd, unsigned readers);
+
+/* --- reading (any thread) ------------------------------------------------------------------------------------------- */
+struct cache_reader; /* one per process; immutable after attach */
+/* Maps both (marks_fd may be -1). Takes neither descriptor. ERR_CORRUPT, ERR_NOMEM. */
+MUST_USE enum err cache_reader_attach(struct cache_reader **out, int cache_fd, int marks_fd);
+void cache_reader_detach(struct cache_reader *r);
+/* Mark array of reader i, for struct answer_thread; NULL if there is none. */
+uint8_t *cache_reader_marks(struct cache_reader *r, unsigned i);
+
+enum cache_result {
+	CACHE_MISS,
+	CACHE_HIT,     /* fresh */
+	CACHE_EXPIRED, /* was right once; the resolver may serve it stale */
+};
+struct cache_hit {
+	const struct cache_entry *entry; /* in scratch */
+	uint64_t slot;			 /* index in mark arrays */
+};
+#define CACHE_SCRATCH_WORDS (CACHE_ENTRY_MAX_BYTES / 8)
+
+/* Where a name belongs: its name_hash, keyed. */
+HOT uint64_t cache_hash(const struct cache_reader *r, uint64_t name_hash);
+/* First and second prefetch: the buckets' lines; the entry that has the key's tag. */
+HOT void cache_prefetch_bucket(const struct cache_reader *r, uint64_t hash);
+HOT void cache_prefetch_entry(const struct cache_reader *r, const struct cache_key *key);
+/* Finds the answer to key: the entry of the type, or the name's NXDOMAIN. Entries of an older epoch are misses. scratch: the thread's own,
+ * CACHE_SCRATCH_WORDS, 8-byte aligned; the entry is copied there and checked. */
+MUST_USE HOT enum cache_result cache_read(const struct cache_reader *r, const struct cache_key *key, uint32_t now_s,
+					  uint64_t *scratch, struct cache_hit *hit);
+/* The closest fresh NXDOMAIN above the name (RFC 8020); label_offset and label_count as in struct answer_query. At most
+ * CACHE_CUT_LABELS names are looked up, the longest first. The hashes of ancestors are computed here. */
+#define CACHE_CUT_LABELS 6u
+MUST_USE HOT enum cache_result cache_read_cut(const struct cache_reader *r, const struct cache_key *key,
+					      const uint8_t *label_offset, unsigned label_count, uint32_t now_s,
+					      uint64_t *scratch, struct cache_hit *hit);
+/* Raises the mark; returns its new value, 2: read at least twice since it was last cleared. marks may be NULL: 2. */
+HOT unsigned cache_mark(uint8_t *marks, uint64_t slot);
+/* Current epoch of a partition. */
+HOT uint32_t cache_epoch(const struct cache_reader *r, uint16_t partition);
+
+/* --- writing (the slowpath) ----------------------------------------------------------------------------------------- */
+struct cache_writer;
+/* Maps for writing, takes an exclusive lock on the file (ERR_BUSY: another process writes), repairs what a dead writer left. */
+MUST_USE enum err cache_writer_attach(struct cache_writer **out, int cache_fd, int marks_fd);
+void cache_writer_detach(struct cache_writer *w);
+unsigned cache_writer_shards(const struct cache_writer *w);
+/* Shard of a hash: only one thread at a time may call the functions below for it. */
+unsigned cache_shard(const struct cache_writer *w, uint64_t hash);
+/* Stores a copy of e, replacing an entry with the same key. ERR_NOSPACE: larger than a log may hold or than CACHE_ENTRY_MAX_BYTES. */
+MUST_USE enum err cache_store(struct cache_writer *w, const struct cache_entry *e);
+/* Removes what is known of a name (type 0: all types). Returns how many. */
+unsigned cache_remove(struct cache_writer *w, const uint8_t *lower, size_t name_bytes, uint16_t type);
+/* Removes all at or below a name in one shard; linear in the shard. Returns how many. */
+uint64_t cache_remove_tree(struct cache_writer *w, unsigned shard, const uint8_t *lower, size_t name_bytes);
+/* Makes all that was asked before older than the partition's epoch: any thread. */
+void cache_epoch_advance(struct cache_writer *w, uint16_t partition);
+
+struct cache_stats {
+	uint64_t size_bytes, entries, entry_bytes, slots, stores, replaced, evicted, promoted, expired, too_large;
+	uint64_t small_bytes, main_bytes, ghost_hits, no_slot; /* no_slot: both buckets were full, an older entry gave way */
+};
+/* Sums over the shards; any thread; sums may be a moment apart. */
+void cache_writer_stats(const struct cache_writer *w, struct cache_stats *out);
+/* Calls visit with a copy of each live entry of a shard, newest last; stops when it returns false. */
+void cache_walk(struct cache_writer *w, unsigned shard, bool (*visit)(void *user, const struct cache_entry *e), void *user);
+
+/* --- the file ------------------------------------------------------------------------------------------------------- */
+/* Writes the fresh entries of one epoch state to a new file beside path, then renames it. wall_s converts times. Linear; any thread while no
+ * shard is being written (the caller stops the workers or calls it per shard from them; see cache_file.c). */
+MUST_USE enum err cache_file_save(struct cache_writer *w, const char *path, int64_t wall_s, uint32_t now_s, uint64_t *entries);
+/* Stores what the file holds and is still fresh. Damage: ERR_CORRUPT with *why, and what came before it is kept. */
+MUST_USE enum err cache_file_load(struct cache_writer *w, const char *path, int64_t wall_s, uint32_t now_s, uint64_t *entries,
+				  const char **why);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_ring.h: a record of every answer, from the serving threads to whoever reads along; lossy and counted, waiting for nobody.
+ *
+ * Layout     One memfd for a part: header, then one ring per thread. A ring is LOG_RING_SLOTS slots of one cache line; a record takes one
+ *            slot, or more when the name is longer than what the first one holds; each slot of a record starts with its kind.
+ * Writer     One thread per ring, which never looks at readers: it overwrites the oldest. It stores `begun` (relaxed, then a release
+ *            fence) before it writes slots and `done` (release) after.
+ * Readers    Any number, read-only maps. A reader copies slots up to `done`, fences (acquire), and drops what `begun` has overrun. What it
+ *            could not read it knows by the numbers: records read + lost = records written.
+ * Trust      Readers check what they copied: a record with impossible fields is counted as damaged. */
+#pragma once
+#include "base/base.h"
+#include "dns/name.h"
+
+#define LOG_RING_MAGIC 0x474f4c53u
+#define LOG_RING_VERSION 1u
+#define LOG_RING_SLOTS 4096u /* per thread: a quarter of a MiB */
+
+/* How an answer came about. */
+enum log_path { LOG_ZONE, LOG_CACHE, LOG_STALE, LOG_RESOLVED, LOG_FAILED, LOG_REFUSED, LOG_OTHER, LOG_PATH_COUNT_ };
+
+/* Host byte order. */
+struct log_record {
+	uint64_t wall_ns;    /* when the answer left */
+	uint32_t latency_us; /* since the query was received, as far as known; 0: within the batch */
+	uint16_t qtype, qclass;
+	uint16_t response_bytes;
+	uint16_t flags; /* header word of the query */
+	uint16_t rcode; /* extended */
+	int16_t ede;
+	uint16_t group;
+	uint16_t port;
+	uint8_t address[16];
+	uint8_t family;	   /* 4 or 6 */
+	uint8_t transport; /* enum answer_transport */
+	uint8_t path;	   /* enum log_path */
+	uint8_t name_bytes;
+	uint8_t name[NAME_MAX_BYTES + 1]; /* lower-cased wire form; only name_bytes of it are set */
+};
+
+/* --- making -------------------------------------------------------------------------------------------------------- */
+MUST_USE enum err log_ring_create(int *fd, unsigned threads, const char *label);
+
+/* --- writing ------------------------------------------------------------------------------------------------------- */
+struct log_ring_map; /* one per process */
+MUST_USE enum err log_ring_attach(struct log_ring_map **out, int fd, bool writable);
+void log_ring_detach(struct log_ring_map *m);
+unsigned log_ring_threads(const struct log_ring_map *m);
+/* A thread's handle. */
+struct log_writer {
+	void *ring_;
+	uint64_t next_;
+};
+void log_writer_init(struct log_writer *w, struct log_ring_map *m, unsigned thread);
+/* Appends. Budget: 60 instructions for a short name. */
+HOT void log_write_record(struct log_writer *w, const struct log_record *record);
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+struct log_reader {
+	const struct log_ring_map *map_;
+	unsigned thread_;
+	uint64_t next_;
+	uint64_t records, lost_slots, damaged; /* since init */
+};
+/* Starts at what is written next (is_from_now) or at the oldest record that is still there. */
+void log_reader_init(struct log_reader *r, const struct log_ring_map *m, unsigned thread, bool is_from_now);
+/* True: *out is the next record. False: nothing new. */
+MUST_USE bool log_reader_next(struct log_reader *r, struct log_record *out);
