@@ -5,12 +5,16 @@
  * take the pointer once per batch between quiescent states and hand it to answer() as an argument. */
 #pragma once
 #include "base/base.h"
+#include "table/cache.h"
+#include "table/policy.h"
 #include "table/settings.h"
 #include "table/zone_set.h"
 
 struct snapshot {
 	const struct zone_set *zones; /* owned */
 	struct settings settings;
+	const struct policy *policy;	  /* borrowed from the process until the snapshot is gone; NULL: nobody may recurse */
+	const struct cache_reader *cache; /* borrowed for the life of the process; NULL: there is no cache */
 	uint64_t generation; /* zone_set_generation(zones) */
 };
 
