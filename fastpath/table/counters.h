@@ -24,6 +24,21 @@
 	X(RCODE_OTHER, "rcode_other", "responses with another rcode") \
 	X(TRUNCATED, "truncated", "responses with TC set") \
 	X(MISSES, "misses", "questions that need the resolver") \
+	X(CACHE_HITS, "cache_hits", "answers from the cache") \
+	X(STALE_HITS, "stale_hits", "of these: answers served stale (RFC 8767)") \
+	X(REFRESHES, "refreshes", "entries about to expire that were asked for again") \
+	X(MISS_ASKED, "miss_asked", "AF_XDP: questions handed to the resolver") \
+	X(MISS_ANSWERED, "miss_answered", "AF_XDP: answers of the resolver that were sent") \
+	X(MISS_EXPIRED, "miss_expired", "AF_XDP: questions that the resolver did not answer in time") \
+	X(MISS_LATE, "miss_late", "AF_XDP: answers of the resolver that nobody waits for any more") \
+	X(MISS_QUOTA, "miss_quota", "questions dropped since their client's prefix has too many under way") \
+	X(MISS_RING_FULL, "miss_ring_full", "AF_XDP: questions dropped since the resolver's ring was full") \
+	X(MISS_NO_SLOT, "miss_no_slot", "AF_XDP: questions dropped since too many are under way") \
+	X(MISS_TOO_LONG, "miss_too_long", "AF_XDP: questions dropped since the query was too long for the ring") \
+	X(MISS_NO_FRAME, "miss_no_frame", "AF_XDP: answers of the resolver dropped since no frame was free") \
+	X(MISS_BAD_ANSWER, "miss_bad_answer", "AF_XDP: answers of the resolver that failed their checks") \
+	X(MISS_KICKS, "miss_kicks", "AF_XDP: times that a sleeping resolver worker was woken") \
+	X(MISS_KICK_ERROR, "miss_kick_errors", "AF_XDP: wake-ups that failed") \
 	X(DROP_SHORT, "drop_short", "messages shorter than a DNS header") \
 	X(DROP_RESPONSE, "drop_response", "messages with QR set") \
 	X(DROP_MARTIAN, "drop_martian", "queries from an impossible source: port 0, our own address, multicast") \
