@@ -17,7 +17,16 @@
 #define LOG_RING_SLOTS 4096u /* per thread: a quarter of a MiB */
 
 /* How an answer came about. */
-enum log_path { LOG_ZONE, LOG_CACHE, LOG_STALE, LOG_RESOLVED, LOG_FAILED, LOG_REFUSED, LOG_OTHER, LOG_PATH_COUNT_ };
+enum log_path {
+	LOG_PATH_ZONE,
+	LOG_PATH_CACHE,
+	LOG_PATH_STALE,
+	LOG_PATH_RESOLVED,
+	LOG_PATH_FAILED,
+	LOG_PATH_REFUSED,
+	LOG_PATH_OTHER,
+	LOG_PATH_COUNT_
+};
 
 /* Host byte order. */
 struct log_record {
