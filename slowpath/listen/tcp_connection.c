@@ -8,10 +8,9 @@
  *
  * An idle connection owns no buffer. Answers are written in the order of their queries. */
 #include "base/bytes.h"
+#include "dns/message.h"
 #include "slowpath/listen/tcp_private.h"
 #include <stdlib.h>
-
-#define DNS_HEADER_BYTES 12u
 
 struct write_request {
 	uv_write_t request; /* first */
