@@ -83,4 +83,9 @@
 	X(XDP_ZONES_BAD, "SK-XDP-025", LOG_XDP, LOG_LEVEL_ERROR, "A segment or zone map was refused; the last good one goes on being served.", "This is a bug: send the line with `skua version`.") \
 	X(XDP_LINK_ENDED, "SK-XDP-027", LOG_XDP, LOG_LEVEL_ERROR, "The supervisor is gone or broke the protocol; the fastpath ends.", "Look for the supervisor's own last lines.") \
 	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.") \
-	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.")
+	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.") \
+	X(UPSTREAM_OUT, "SK-FWD-001", LOG_NET, LOG_LEVEL_WARNING, "An upstream server fails repeatedly and is left out; single questions find out when it works again.", "Check the server and the way to it: `skua upstream test`.") \
+	X(UPSTREAM_BACK, "SK-FWD-002", LOG_NET, LOG_LEVEL_NOTICE, "An upstream server that had been left out works again.", "Nothing.") \
+	X(UPSTREAM_TLS, "SK-FWD-003", LOG_NET, LOG_LEVEL_WARNING, "A TLS connection to an upstream server failed, or its certificate is not the one that the configuration asks for. It is not asked without TLS.", "Correct the name or pin behind the # of the upstream's address, or the server's certificate.") \
+	X(UPSTREAM_NO_EDNS, "SK-FWD-004", LOG_NET, LOG_LEVEL_WARNING, "An upstream server does not understand EDNS. Zones with dnssec: true do not use it, the others ask it without EDNS.", "Use an upstream server that is newer than 1999.") \
+	X(UPSTREAM_SELF, "SK-FWD-005", LOG_NET, LOG_LEVEL_ERROR, "An upstream server is this server itself: queries came back, or it is one of our own addresses. It is not asked.", "Correct the addresses in forward.")

@@ -72,7 +72,35 @@
 	X(TCP_QUERIES, "tcp_queries", "queries over TCP") \
 	X(TCP_EVICTED, "tcp_evicted", "idle TCP connections closed to make room for new ones") \
 	X(TCP_STALLED, "tcp_stalled", "times that a TCP connection was not read since its client did not take the answers") \
-	X(TCP_NO_BUFFER, "tcp_no_buffer", "TCP connections closed since buffers would exceed their bound")
+	X(TCP_NO_BUFFER, "tcp_no_buffer", "TCP connections closed since buffers would exceed their bound") \
+	X(UPSTREAM_QUERIES, "upstream_queries", "upstream: queries sent") \
+	X(UPSTREAM_REPLIES, "upstream_replies", "upstream: replies that matched their queries") \
+	X(UPSTREAM_TIMEOUTS, "upstream_timeouts", "upstream: queries without a reply in time") \
+	X(UPSTREAM_UNREACHABLE, "upstream_unreachable", "upstream: queries that ICMP, routing or a refused connection ended") \
+	X(UPSTREAM_SEND_ERROR, "upstream_send_errors", "upstream: UDP messages that could not be sent") \
+	X(UPSTREAM_MALFORMED, "upstream_malformed", "upstream: messages ignored: no response, no sane header or question") \
+	X(UPSTREAM_WRONG_QUESTION, "upstream_wrong_question", "upstream: messages ignored: nobody waits for that question (any more)") \
+	X(UPSTREAM_WRONG_SOURCE, "upstream_wrong_source", "upstream: messages ignored: not from the server that was asked") \
+	X(UPSTREAM_WRONG_PORT, "upstream_wrong_port", "upstream: messages ignored: to another port than the query left from") \
+	X(UPSTREAM_WRONG_ID, "upstream_wrong_id", "upstream: messages ignored: wrong id") \
+	X(UPSTREAM_WRONG_CASE, "upstream_wrong_case", "upstream: messages ignored: the letter case (0x20) is not ours") \
+	X(UPSTREAM_WRONG_COOKIE, "upstream_wrong_cookie", "upstream: messages ignored: the cookie is missing or not ours") \
+	X(UPSTREAM_SUSPECT, "upstream_suspect", "upstream: queries given up over UDP since replies may be forged") \
+	X(UPSTREAM_SOCKETS, "upstream_sockets", "upstream: UDP sockets made") \
+	X(UPSTREAM_SOCKET_LIMIT, "upstream_socket_limit", "upstream: times that a UDP socket was used for longer since no more may be made") \
+	X(UPSTREAM_TCP, "upstream_tcp", "upstream: TCP connections begun, those for TLS included") \
+	X(UPSTREAM_TCP_CLOSED, "upstream_tcp_closed", "upstream: connections that ended while queries waited on them") \
+	X(UPSTREAM_TLS_FAILURES, "upstream_tls_failures", "upstream: TLS handshakes that failed, or showed a wrong name or pin") \
+	X(UPSTREAM_TLS_RESUMED, "upstream_tls_resumed", "upstream: TLS sessions resumed") \
+	X(UPSTREAM_LIMIT, "upstream_limit", "upstream: queries refused: a bound of those under way is reached") \
+	X(UPSTREAM_LOOPS, "upstream_loops", "upstream: queries of ours that came back to us") \
+	X(UPSTREAM_HEDGES, "upstream_hedges", "forwarding: a second server asked since the first took unusually long") \
+	X(UPSTREAM_FAILOVERS, "upstream_failovers", "forwarding: another server asked since one failed") \
+	X(UPSTREAM_PROBES, "upstream_probes", "forwarding: queries sent only to learn how a server is") \
+	X(UPSTREAM_TRUNCATED, "upstream_truncated", "forwarding: questions asked again over TCP after a truncated reply") \
+	X(UPSTREAM_EDNS_OFF, "upstream_edns_off", "forwarding: questions asked again without EDNS") \
+	X(UPSTREAM_OUT, "upstream_out", "forwarding: times that a server was left out for failing") \
+	X(FORWARD_FAILED, "forward_failed", "forwarding: questions that no server answered usefully")
 
 enum counter {
 #define X(e, name, help) C_##e,
