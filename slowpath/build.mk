@@ -4,6 +4,7 @@ LIB += slowpath/listen/bind.c slowpath/listen/port_holder.c slowpath/listen/list
 LIB += slowpath/zone/zone_source.c slowpath/zone/segment_notes.c slowpath/zone/segment_write.c slowpath/zone/zone_load.c \
        slowpath/zone/zone_store.c slowpath/zone/zone_image_file.c slowpath/zone/reload.c slowpath/zone/reload_faults.c slowpath/zone/repack.c \
        slowpath/zone/publish.c slowpath/zone/publish_adopt.c slowpath/zone/loader.c
+LIB += slowpath/resolve/entry_build.c
 LIB += slowpath/handover.c slowpath/seccomp.c slowpath/control.c
 
 PROGS += skua-slowpath

@@ -54,7 +54,7 @@ struct cache_entry {
 	uint16_t dnssec_count[3]; /* of these in the spans */
 	struct cache_span span[3];
 	uint16_t rr_count, pointer_count, body_bytes;
-	uint16_t reserved2;
+	uint16_t expired_min; /* stale: the minute (clock_mono_s() / 60, low bits) in which its own time ended */
 };
 static_assert(sizeof(struct cache_entry) == 72, "ABI changed");
 
@@ -72,6 +72,7 @@ ALWAYS_INLINE uint32_t cache_entry_size(uint32_t rr_count, uint32_t pointer_coun
 	return (bytes + 7) & ~7u;
 }
 
-/* Whether a private copy of `bytes` octets is whole: sizes add up, offsets and spans lie within the body, counts agree, known flags only.
- * After it no use of the entry can read or write outside of it or of a message with room for its body. */
+/* Whether a private copy of `bytes` octets is whole: sizes add up; TTLs, pointers and spans lie within the body, spans in the order of their
+ * sections; no TTL and no pointer lies across a span's border; counts agree; known flags only. After it no use of the entry can read
+ * or write outside of it or of a message with room for its body, with spans or without. */
 MUST_USE HOT bool cache_entry_check(const struct cache_entry *e, uint32_t bytes);
