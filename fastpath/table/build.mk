@@ -6,3 +6,4 @@ LIB += fastpath/table/zone_compile.c fastpath/table/zone_compile_block.c fastpat
 LIB += fastpath/table/zone_image_delta_hot.c fastpath/table/nsec3_hash_hot.c
 LIB += fastpath/table/zone_check.c fastpath/table/zone_check_target.c fastpath/table/zone_check_dnssec.c
 LIB += fastpath/table/zone_verify.c
+LIB += $(addprefix fastpath/table/,ring.c ring_hot.c miss_quota_hot.c)

@@ -8,6 +8,7 @@
 #include "base/base.h"
 
 #define MISS_QUOTA_PLACES 4096u
+#define MISS_QUOTA_MAX 65535u /* both limits are cut to it */
 
 struct miss_quota {
 	uint64_t key_;

@@ -10,7 +10,9 @@
  *            ring_needs_kick once after a batch of commits, and write to the eventfd if it says true.
  * Trust      The other side may write anything anywhere at any time. Constants are copied at attach; indices and lengths are checked; a
  *            record is copied out before it is looked at. Impossible indices: the producer sees a full ring, the consumer skips to
- *            the producer's index and says RING_CORRUPT once. */
+ *            the producer's index and says RING_CORRUPT once.
+ * Death      A record that was not committed is never seen. A producer that attaches calls ring_needs_kick at once: its predecessor may
+ *            have died before its kick. A consumer that attaches finds what was committed; ring_discard drops it. */
 #pragma once
 #include "base/base.h"
 
@@ -30,7 +32,7 @@ static_assert(offsetof(struct ring_map, data) == 192, "ABI changed");
 
 struct ring_producer {
 	struct ring_map *map_;
-	uint32_t capacity_, tail_, head_seen_, reserved_;
+	uint32_t capacity_, tail_, head_seen_, reserved_, kicked_;
 };
 struct ring_consumer {
 	struct ring_map *map_;
@@ -42,22 +44,25 @@ enum ring_result { RING_OK, RING_WAIT, RING_CORRUPT };
 size_t ring_bytes(uint32_t capacity);
 /* Longest record: a quarter of the capacity, less its header. */
 uint32_t ring_record_max(uint32_t capacity);
-/* Lays out mem (CACHE_LINE aligned) before any peer sees it. ERR_ARGUMENT. */
+/* Lays out mem (CACHE_LINE aligned, exactly ring_bytes(capacity)) before any peer sees it. ERR_ARGUMENT. */
 MUST_USE enum err ring_format(void *mem, size_t mem_bytes, uint32_t capacity);
-/* mem is borrowed until the handle's last use. ERR_CORRUPT: magic or capacity do not fit mem_bytes. Impossible indices are put right. */
+/* mem is borrowed until the handle's last use. ERR_CORRUPT: no ring of exactly mem_bytes. Impossible indices are put
+ * right. */
 MUST_USE enum err ring_producer_attach(struct ring_producer *out, void *mem, size_t mem_bytes);
 MUST_USE enum err ring_consumer_attach(struct ring_consumer *out, void *mem, size_t mem_bytes);
 /* Consumer: throws away what is in the ring: questions of a process that is gone. Returns how many octets. */
 uint32_t ring_discard(struct ring_consumer *c);
 
-/* Room for a record, to be filled before ring_commit; NULL: the ring is full (or broken). At most one reservation at a time. */
+/* Room for a record, 8-byte aligned, to be filled before ring_commit; NULL: the ring is full (or broken), or the record longer than
+ * ring_record_max. At most one reservation at a time: another one without a commit replaces it. */
 MUST_USE HOT void *ring_reserve(struct ring_producer *p, uint32_t record_bytes);
 HOT void ring_commit(struct ring_producer *p);
-/* True at most once per sleep of the consumer. */
+/* True at most once per sleep of the consumer. Cheap when nothing was committed since the last call. */
 MUST_USE HOT bool ring_needs_kick(struct ring_producer *p);
 /* Copies the next record to out, at most out_bytes (a longer one is RING_CORRUPT and skipped); *record_bytes is its length. */
 MUST_USE HOT enum ring_result ring_pop(struct ring_consumer *c, void *out, uint32_t out_bytes, uint32_t *record_bytes);
-/* True: empty, and the producer will kick. False: something came meanwhile. */
+/* True: empty, and the producer will kick. False: something is there, pop it. After waking, or if another ring of the same consumer says
+ * false, ring_cancel_sleep saves the producer a kick. */
 MUST_USE HOT bool ring_prepare_sleep(struct ring_consumer *c);
 HOT void ring_cancel_sleep(struct ring_consumer *c);
 
@@ -72,9 +77,10 @@ struct ring_set {
 	unsigned threads, workers;
 	uint32_t question_capacity, answer_capacity;
 };
+/* ERR_ARGUMENT: a number out of range; ERR_NOMEM, ERR_NOSPACE. */
 MUST_USE enum err ring_set_create(int *fd, unsigned threads, unsigned workers, uint32_t question_capacity,
 				  uint32_t answer_capacity);
-/* Checks everything but the rings, which *_attach check. Takes no descriptor. */
+/* Checks everything but the rings, which *_attach check. Takes no descriptor. ERR_DENIED: not sealed against resizing; ERR_CORRUPT. */
 MUST_USE enum err ring_set_attach(struct ring_set *out, int fd);
 void ring_set_detach(struct ring_set *s);
 /* Memory of one ring, for the attach functions; *bytes its size. */
