@@ -1,14 +1,15 @@
 # bench: ceilings, generator and the micro benchmark, into $(O)/bench/. `make bench-build` builds, bench/run runs.
-BENCH_PROGS := echo_xdp echo_socket answer_micro
+BENCH_PROGS := echo_xdp echo_socket answer_micro generate
 BENCH_BIN   := $(addprefix $(O)/bench/,$(BENCH_PROGS))
 
-$(O)/gen/echo.bpf.o: bench/echo.bpf.c
+$(O)/gen/%.bpf.o: bench/%.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
-$(O)/gen/echo.skel.h: $(O)/gen/echo.bpf.o
-	$(BPFTOOL) gen skeleton $< name echo > $@.new
+$(O)/gen/echo.skel.h $(O)/gen/generate.skel.h: $(O)/gen/%.skel.h: $(O)/gen/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $* > $@.new
 	@mv $@.new $@
 $(O)/obj/bench/echo_xdp.o: $(O)/gen/echo.skel.h
+$(O)/obj/bench/generate_xdp.o: $(O)/gen/generate.skel.h
 
 .PHONY: bench-build
 bench-build: $(BENCH_BIN)
@@ -17,6 +18,9 @@ bench: bench-build all ## the auth scenario against peers; see bench/README.md f
 $(O)/bench/echo_%: $(O)/obj/bench/echo_%.o $(O)/obj/fastpath/base/base.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lxdp -lbpf
+$(O)/bench/generate: $(O)/obj/bench/generate.o $(O)/obj/bench/generate_udp.o $(O)/obj/bench/generate_xdp.o $(O)/libskua.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/bench/answer_micro: $(O)/obj/bench/micro/answer_micro.o $(O)/libunit.a $(O)/libskua.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(JEMALLOC)
