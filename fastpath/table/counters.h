@@ -100,7 +100,24 @@
 	X(UPSTREAM_TRUNCATED, "upstream_truncated", "forwarding: questions asked again over TCP after a truncated reply") \
 	X(UPSTREAM_EDNS_OFF, "upstream_edns_off", "forwarding: questions asked again without EDNS") \
 	X(UPSTREAM_OUT, "upstream_out", "forwarding: times that a server was left out for failing") \
-	X(FORWARD_FAILED, "forward_failed", "forwarding: questions that no server answered usefully")
+	X(FORWARD_FAILED, "forward_failed", "forwarding: questions that no server answered usefully") \
+	X(RESOLVE_QUESTIONS, "resolve_questions", "resolver: questions that were begun") \
+	X(RESOLVE_JOINED, "resolve_joined", "resolver: queries that joined a question under way") \
+	X(RESOLVE_ANSWERS, "resolve_answers", "resolver: responses given back") \
+	X(RESOLVE_FROM_CACHE, "resolve_from_cache", "resolver: queries that zones or the cache could answer by the time they arrived") \
+	X(RESOLVE_FAILED, "resolve_failed", "resolver: questions that no upstream answered") \
+	X(RESOLVE_STALE, "resolve_stale", "resolver: queries answered stale while or since their question was not answered (RFC 8767)") \
+	X(RESOLVE_RESTARTED, "resolve_restarted", "resolver: questions asked again since a flush or a change of zones overtook them") \
+	X(RESOLVE_LOOPS, "resolve_loops", "resolver: queries of our own that came back to us") \
+	X(RESOLVE_CHAINS, "resolve_chains", "resolver: answers put together from several") \
+	X(RESOLVE_LEFT_OUT, "resolve_left_out", "resolver: records of replies that were not kept") \
+	X(RESOLVE_USELESS, "resolve_useless", "resolver: replies that answer nothing or are malformed") \
+	X(RESOLVE_LIMIT_TOTAL, "resolve_limit_total", "resolver: queries dropped since too many are under way") \
+	X(RESOLVE_LIMIT_CLIENT, "resolve_limit_client", "resolver: queries dropped since too many of their client's prefix are under way") \
+	X(RESOLVE_NO_MEMORY, "resolve_no_memory", "resolver: queries dropped for lack of memory") \
+	X(RESOLVE_RING_BAD, "resolve_ring_bad", "resolver: records of the fastpath's rings that failed their checks") \
+	X(RESOLVE_RING_FULL, "resolve_ring_full", "resolver: responses dropped since the fastpath's ring was full") \
+	X(RESOLVE_KICKS, "resolve_kicks", "resolver: times that a sleeping thread of the fastpath was woken")
 
 enum counter {
 #define X(e, name, help) C_##e,
@@ -108,7 +125,7 @@ enum counter {
 #undef X
 		C_COUNT_
 };
-enum counter_role { COUNTER_UNUSED, COUNTER_XDP, COUNTER_UDP, COUNTER_TCP, COUNTER_OTHER };
+enum counter_role { COUNTER_UNUSED, COUNTER_XDP, COUNTER_UDP, COUNTER_TCP, COUNTER_RESOLVE, COUNTER_OTHER };
 
 /* clang-format off */
 struct counter_block {

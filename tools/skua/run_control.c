@@ -68,9 +68,11 @@ static json_t *queue_json(const struct run *r, const struct run_part *p, unsigne
 /* Every serving thread with its own counters, since its process started. */
 static json_t *threads_json(const struct run *r)
 {
-	static const char *const roles[] = {
-		[COUNTER_XDP] = "xdp", [COUNTER_UDP] = "udp", [COUNTER_TCP] = "tcp", [COUNTER_OTHER] = "other"
-	};
+	static const char *const roles[] = { [COUNTER_XDP] = "xdp",
+					     [COUNTER_UDP] = "udp",
+					     [COUNTER_TCP] = "tcp",
+					     [COUNTER_RESOLVE] = "resolve",
+					     [COUNTER_OTHER] = "other" };
 	json_t *array = json_array();
 
 	for (unsigned i = 0; i < LINK_PART_COUNT_ * COUNTER_MAX_THREADS; i++) {

@@ -21,6 +21,7 @@ enum run_verdict run_heartbeat_judge(enum counter_role role, uint64_t heartbeat_
 			return RUN_HUNG;
 		return silent_ns >= park_after_ns ? RUN_SILENT : RUN_ALIVE;
 	case COUNTER_UDP:
+	case COUNTER_RESOLVE:
 	case COUNTER_TCP: return silent_ns >= RUN_KILL_SOCKET_AFTER_NS ? RUN_HUNG : RUN_ALIVE;
 	case COUNTER_UNUSED:
 	case COUNTER_OTHER: break;

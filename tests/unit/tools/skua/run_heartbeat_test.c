@@ -24,6 +24,7 @@ Test(run_heartbeat, silence_is_judged_by_the_thread_s_role)
 		{ "UDP, hung", COUNTER_UDP, 500, RUN_HUNG },
 		{ "TCP, may sleep longer", COUNTER_TCP, 499, RUN_ALIVE },
 		{ "TCP, hung", COUNTER_TCP, 5000, RUN_HUNG },
+		{ "a resolver worker, hung", COUNTER_RESOLVE, 500, RUN_HUNG },
 		{ "threads that do not serve are never judged", COUNTER_OTHER, 100000, RUN_ALIVE },
 		{ "unused blocks are never judged", COUNTER_UNUSED, 100000, RUN_ALIVE },
 		{ "a role that nobody knows is never judged", (enum counter_role)77, 100000, RUN_ALIVE },
