@@ -18,7 +18,7 @@ CC      := gcc
 endif
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
-PKGS    := libxdp libbpf liburcu-qsbr libuv jansson yaml-0.1 libcrypto libseccomp libcap libsystemd
+PKGS    := libxdp libbpf liburcu-qsbr libuv jansson yaml-0.1 libssl libcrypto libseccomp libcap libsystemd
 ARCH    := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/')
 
 CPPFLAGS += -I. -Ifastpath -isystem $(O)/gen -D_GNU_SOURCE
