@@ -35,6 +35,26 @@ struct config_zone {
 	struct config_place place;
 };
 
+enum config_forward_strategy { CONFIG_FORWARD_FASTEST, CONFIG_FORWARD_ORDERED, CONFIG_FORWARD_SPREAD };
+#define CONFIG_MAX_UPSTREAMS 64 /* of one forward zone */
+
+struct config_upstream { /* "ADDR", "ADDR:PORT", "tls://ADDR[:PORT]#NAME", "tls://ADDR[:PORT]#sha256/BASE64" */
+	struct config_address address; /* default port 53, with tls:// 853; text is as written */
+	bool is_tls;
+	const char *auth_name; /* NULL: none */
+	uint8_t pin[32];       /* SHA-256 of the SubjectPublicKeyInfo */
+	bool has_pin;
+};
+struct config_forward {
+	const uint8_t *name; /* wire, lower-cased */
+	size_t name_bytes;
+	const struct config_upstream *to; /* 1 to CONFIG_MAX_UPSTREAMS */
+	size_t to_count;
+	bool dnssec;
+	enum config_forward_strategy strategy;
+	struct config_place place;
+};
+
 /* clang-format off */
 struct config {
 	char *path;                     /* of the file, for messages */
@@ -75,6 +95,8 @@ struct config {
 	} tcp;
 	struct config_zone *zone;       /* no two of one name */
 	size_t zone_count;
+	struct config_forward *forward; /* no two of one name */
+	size_t forward_count;
 	struct { uint64_t max_zone_bytes; } limits;         /* memory that building one zone may take; default 16 GiB */
 	struct { struct { int subsystem, level; } *level; size_t level_count; } log;   /* one for every subsystem */
 	void *zone_memory_;             /* what the zones' pointers point into */
