@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_entry.h: one cached answer, as it lies in shared memory, in the cache file and in a resolver worker's hands.
+/* cache_entry.h: one cached answer, as it lies in a reader's scratch, in the cache file and in a resolver worker's hands. In shared memory the
+ * struct is packed (cache_layout.h), the rest is the same.
  *
  *     struct cache_entry | uint16_t ttl_at[rr_count] | uint16_t pointer_at[pointer_count] | name | body | padding to 8 octets
  *
@@ -10,7 +11,8 @@
  *            all, as offsets in the body: an NXDOMAIN also answers names below its own (RFC 8020), where everything stands further
  *            behind by as many octets as the name is longer. Names are written in lower case, but for what lies in record data.
  * Spans      In each section the records that only a query with DO gets (RRSIG, NSEC, NSEC3 that were not asked for) come last,
- *            in one span: octets [span[s].begin, span[s].end) of the body, dnssec_count[s] records. Empty: begin == end.
+ *            in one span: octets [span[s].begin, span[s].end) of the body, dnssec_count[s] records. Empty: begin == end,
+ *            wherever that is.
  * TTLs       ttl_at: the offset in the body of each record's TTL, in their order; it holds the TTL at stored_s. What a client gets is
  *            that minus the age, never less than 0.
  * Order      Fields are in the machine's byte order, the body in the network's.
@@ -22,13 +24,14 @@
 
 #define CACHE_ENTRY_MAX_BYTES 32768u /* larger answers are not stored */
 #define CACHE_ENTRY_MAX_RRS 2048u
+#define CACHE_ENTRY_EDE_MAX 254
 
 enum cache_entry_flags {
 	CACHE_F_CD = 1,	      /* key: asked with checking disabled */
 	CACHE_F_NXDOMAIN = 2, /* answers every type of the name, and all names below it (key: type 0) */
 	CACHE_F_FAILURE = 4,  /* RFC 9520: rcode and ede say what failed; backoff says how often in a row */
 	CACHE_F_STALE = 8,    /* served past its time since a refresh failed (RFC 8767): TTLs are stale TTLs, EDE 3 or 19 */
-	CACHE_F_JOIN = 16,    /* its CNAME chain goes on in a zone of ours: the slowpath joins the two */
+	CACHE_F_JOIN = 16,    /* its CNAME chain goes on in a zone of ours, or where the upstream did not follow it: the slowpath joins the parts */
 	CACHE_F_AD = 32,      /* secure (RFC 4035); never set before validation exists */
 	CACHE_F_KNOWN = 63,
 };
@@ -43,11 +46,11 @@ struct cache_entry {
 	uint32_t stored_s, expire_s; /* clock_mono_s(); expire_s: the first second in which it is no longer fresh */
 	uint32_t epoch;		     /* of its partition when the question began: older than the current one is a miss */
 	uint16_t type;		     /* 0 for NXDOMAIN */
-	uint16_t partition;
-	uint16_t flags; /* enum cache_entry_flags */
+	uint16_t partition;	     /* below CACHE_PARTITIONS */
+	uint16_t flags;		     /* enum cache_entry_flags */
 	uint8_t name_bytes;
 	uint8_t rcode;
-	int16_t ede;	 /* enum ede_code that goes with the answer; EDE_NONE */
+	int16_t ede;	 /* enum ede_code that goes with the answer, at most CACHE_ENTRY_EDE_MAX; EDE_NONE */
 	uint8_t backoff; /* failures: how many in a row, at most 255 */
 	uint8_t reserved;
 	uint16_t count[3];	  /* records: answer, authority, additional; with DNSSEC ones */

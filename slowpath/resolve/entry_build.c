@@ -436,9 +436,13 @@ static enum entry_result choose(struct build *b, struct entry_report *report)
 	if (rcode == RCODE_YXDOMAIN)
 		return ENTRY_USELESS;
 	report->rcode = (uint8_t)rcode;
+	uint32_t chain_s = b->lifetime_s;
 	if (choose_negative(b) || rcode == RCODE_NXDOMAIN)
 		return ENTRY_OK;
-	report->is_open = b->chain_count > 1;
+	if (b->chain_count > 1) {
+		report->is_open = true;
+		b->lifetime_s = chain_s;
+	}
 	bool is_nothing = b->has_authority_ns || b->answer_count > 0 || !(b->flags & DNS_RA);
 	return b->chain_count == 1 && is_nothing ? ENTRY_USELESS : ENTRY_OK;
 }
@@ -617,14 +621,14 @@ static enum entry_result write_entry(struct cache_entry *out, struct build *b, u
 	out->rr_count = (uint16_t)w.rr_count;
 	out->pointer_count = (uint16_t)w.pointer_count;
 	out->body_bytes = (uint16_t)(w.pos - w.body);
-	if (b->is_join)
+	if (b->is_join || report->is_open)
 		out->flags |= CACHE_F_JOIN;
 	if (out->rcode == RCODE_NXDOMAIN && b->chain_count == 1) {
 		out->flags |= CACHE_F_NXDOMAIN;
 		out->type = 0;
 	}
 	entry_tail(out, w.ttl_at, w.pointer_at, b->question->name, w.msg + w.body);
-	if (out->bytes > CACHE_ENTRY_MAX_BYTES || report->is_truncated || report->is_open)
+	if (out->bytes > CACHE_ENTRY_MAX_BYTES || report->is_truncated)
 		b->lifetime_s = 0;
 	out->expire_s = now_s + b->lifetime_s;
 	report->lifetime_s = b->lifetime_s;

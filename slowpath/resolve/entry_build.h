@@ -10,7 +10,7 @@
  * Negative   NXDOMAIN and NODATA live as long as RFC 2308 section 5 says: min(SOA TTL, SOA minimum), at most negative_ttl_s; without SOA they
  *            are not stored (lifetime 0). NXDOMAIN at the end of a chain says nothing of the question's own name: rcode only, no CACHE_F_NXDOMAIN.
  * Chain      At most ENTRY_CHAIN_MAX names. It ends where a name is in one of our zones (is_ours): what is behind it is dropped,
- *            CACHE_F_JOIN is set. It is open where the reply says nothing of its last name: not stored.
+ *            CACHE_F_JOIN is set. It is open where the reply says nothing of its last name (an authoritative upstream): CACHE_F_JOIN too.
  * TTL limits min_ttl_s and max_ttl_s change the TTLs of positive records; the entry expires with the first of its records.
  * DNSSEC     What only DO gets (RRSIG, NSEC, NSEC3) lies in the spans, unless its type or ANY was asked for.
  * Bounds     Time is linear in the message times ENTRY_CHAIN_MAX, quadratic only in the records of one owner and type (2,048 at most). */
@@ -43,7 +43,7 @@ enum entry_result {
 	ENTRY_TOO_LARGE, /* more than CACHE_ENTRY_MAX_RRS records, or longer than a message once written our way */
 };
 struct entry_report {
-	uint32_t lifetime_s; /* 0: for those who wait only: TTL 0, no SOA, an open chain, TC, larger than CACHE_ENTRY_MAX_BYTES */
+	uint32_t lifetime_s; /* 0: for those who wait only: TTL 0, no SOA, TC, larger than CACHE_ENTRY_MAX_BYTES */
 	unsigned
 		left_out; /* records of the answer and authority sections; of the latter not those that nobody asked for (NS, DS) */
 	bool is_truncated; /* TC was set */

@@ -268,13 +268,14 @@ Test(entry_build, loops_and_endless_chains_end)
 	cr_assert_eq(report.left_out, 40 - ENTRY_CHAIN_MAX - 1);
 }
 
-Test(entry_build, an_open_chain_is_for_those_who_wait_only)
+Test(entry_build, an_open_chain_is_to_be_joined)
 {
 	ask("a.example.", RR_A, DNS_AA);
 	reply_add(&reply, 0, "a.example.", "CNAME", 90, "b.example.");
 	build();
 	cr_assert(report.is_open);
-	cr_assert_eq(report.lifetime_s, 0);
+	cr_assert_eq(entry->flags, CACHE_F_JOIN);
+	cr_assert_eq(report.lifetime_s, 90);
 	cr_assert_eq(entry->rr_count, 1);
 }
 
