@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache_layout.h: how the answer cache lies in its memory. For cache*.c only; cache.h is for everybody else.
+ *
+ *     header (a page) | shard | shard | ...          shard: head | slots | ghosts | small log, main log
+ *
+ * Geometry   A function of the size alone, which fstat tells: nothing in the memory says where anything is.
+ * Pairs      Bucket b and its neighbour b ^ 1 make a pair of 16 slots; the low half of a name's hash chooses the pair. Which of the two is
+ *            looked at first is another bit's choice.
+ * Slot       tag:16 | lap:16 | place:32. The place counts CACHE_UNITs from the shard's logs, the small one first. 0: empty; a tag is never 0.
+ * Tag        name:12 | type:4. The first part mixes the name's hash, the partition and CD; so the writer finds all types of a name. Type bits 0
+ *            are NXDOMAIN's alone.
+ * Position   lap:32 | offset:32, of a log's head and tail. lap of head and tail differ by one at most. A block never lies across the end of a log: where
+ *            it does not fit, a unit whose first word is 0 says that the lap ends.
+ * Block      An entry as it lies in a log: struct cache_block, in long ones struct cache_block_long, then what stands behind struct
+ *            cache_entry. An A record's answer takes 72 octets.
+ * Writes     Every word that a reader may look at is written by a relaxed atomic store. */
+#pragma once
+#include "base/base.h"
+#include "table/cache.h"
+
+#define CACHE_HEADER_BYTES 4096u
+#define CACHE_SHARD_MIN_BYTES (1ull << 20)
+#define CACHE_UNIT 8u
+#define CACHE_BUCKET_SLOTS 8u
+#define CACHE_PAIR_SLOTS 16u
+#define CACHE_SLOT_LOG_BYTES 64u /* octets of the logs for each slot: half of the slots are used with entries of 128 octets */
+#define CACHE_GHOST_WAYS 16u	 /* fingerprints that one name may lie among */
+#define CACHE_GHOST_LOG_BYTES 128u
+#define CACHE_SMALL_PART 10u /* the small log is a tenth */
+
+enum cache_log_name { CACHE_SMALL, CACHE_MAIN, CACHE_LOGS };
+
+struct cache_header {
+	uint32_t magic, version; /* constant once made, as are the next two */
+	uint64_t size_bytes;
+	uint64_t hash_key[2];
+	_Atomic uint32_t is_dirty; /* a writer is attached, or has died */
+	alignas(CACHE_LINE) _Atomic uint32_t epoch[CACHE_PARTITIONS];
+};
+static_assert(sizeof(struct cache_header) <= CACHE_HEADER_BYTES, "a page");
+
+enum cache_counter {
+	CACHE_N_ENTRIES, /* in slots */
+	CACHE_N_BYTES,	 /* of their blocks */
+	CACHE_N_STORES,
+	CACHE_N_REPLACED,
+	CACHE_N_EVICTED,
+	CACHE_N_PROMOTED,
+	CACHE_N_EXPIRED,
+	CACHE_N_OUTDATED,
+	CACHE_N_TOO_LARGE,
+	CACHE_N_GHOST_HITS,
+	CACHE_N_NO_SLOT,
+	CACHE_N_RESETS,
+	CACHE_COUNTERS,
+};
+struct cache_shard_head { /* written by the shard's writer, read by the next one and for statistics */
+	struct {
+		_Atomic uint64_t head, tail;
+	} log[CACHE_LOGS];
+	alignas(CACHE_LINE) _Atomic uint64_t count[CACHE_COUNTERS];
+};
+#define CACHE_SHARD_HEAD_BYTES 256u
+static_assert(sizeof(struct cache_shard_head) <= CACHE_SHARD_HEAD_BYTES, "ABI changed");
+
+struct cache_block {
+	uint16_t units; /* of CACHE_UNIT octets, of everything; 0: the lap ends here */
+	uint16_t type;
+	uint32_t hash_low;
+	uint8_t partition, flags, name_bytes, rcode;
+	uint8_t shape; /* CACHE_BLOCK_LONG, octets of padding at the end */
+	uint8_t ede;   /* one more than the code, so that 0 is EDE_NONE */
+	uint8_t backoff, pointer_count;
+	uint32_t stored_s, expire_s;
+	uint32_t epoch;
+	uint8_t count[3], reserved;
+};
+static_assert(sizeof(struct cache_block) == 32, "ABI changed");
+#define CACHE_BLOCK_WORDS 4u
+#define CACHE_BLOCK_LONG 0x80u
+#define CACHE_BLOCK_PADDING 0x07u
+/* With DNSSEC spans, stale ones, and where the numbers above are too small (there they are 0). */
+struct cache_block_long {
+	uint16_t count[3], dnssec_count[3];
+	struct cache_span span[3];
+	uint16_t pointer_count, expired_min, reserved[2];
+};
+static_assert(sizeof(struct cache_block_long) == 32, "ABI changed");
+#define CACHE_ENTRY_WORDS (sizeof(struct cache_entry) / 8)
+
+struct cache_geometry {
+	unsigned shards;
+	uint32_t pairs, ghost_sets;	/* of a shard */
+	uint32_t log_units[CACHE_LOGS]; /* in CACHE_UNIT */
+	uint32_t units;			/* of both logs */
+	uint32_t block_max_units;
+	uint32_t main_reserve_units; /* kept free, so that a block moved from main's tail to its head never lies on itself */
+	size_t slots_at, ghosts_at, logs_at, shard_bytes;
+};
+/* False: too small or too large. */
+MUST_USE bool cache_geometry_of(struct cache_geometry *out, uint64_t size_bytes);
+
+/* What a process knows of a cache; struct cache_writer has one too. */
+struct cache_reader {
+	uint8_t *map;	 /* header; written to by writers only */
+	uint8_t *shards; /* map + CACHE_HEADER_BYTES */
+	uint64_t hash_key[2];
+	struct cache_geometry g;
+	size_t map_bytes;
+	uint8_t *marks_map;
+	size_t marks_bytes, marks_stride;
+	unsigned marks_readers;
+};
+/* Checks the header and the marks against the size; both mappings stay the caller's on failure. */
+MUST_USE enum err cache_reader_init(struct cache_reader *r, void *map, size_t map_bytes);
+MUST_USE enum err cache_reader_init_marks(struct cache_reader *r, int marks_fd);
+void cache_reader_fini(struct cache_reader *r);
+
+/* --- hashes and slots -------------------------------------------------------------------------------------------------- */
+
+ALWAYS_INLINE uint64_t cache_hash_keyed(const uint64_t key[2], uint64_t name_hash)
+{
+	unsigned __int128 product = (unsigned __int128)(name_hash ^ key[0]) * key[1];
+
+	return (uint64_t)(product >> 64) ^ (uint64_t)product;
+}
+/* Bits 32 to 37 choose the shard, 38 the bucket of the pair, 48 to 63 go into the tag. */
+ALWAYS_INLINE unsigned cache_shard_of(const struct cache_geometry *g, uint64_t hash)
+{
+	return (unsigned)(hash >> 32) & (g->shards - 1);
+}
+ALWAYS_INLINE uint32_t cache_pair_of(const struct cache_geometry *g, uint32_t hash_low)
+{
+	return (uint32_t)(((uint64_t)hash_low * g->pairs) >> 32);
+}
+ALWAYS_INLINE unsigned cache_bucket_of(uint64_t hash) { return (unsigned)(hash >> 38) & 1; }
+
+ALWAYS_INLINE uint16_t cache_name_tag(uint64_t hash, uint16_t partition, bool is_cd)
+{
+	uint32_t mixed = (uint32_t)(hash >> 48) + (partition | (uint32_t)is_cd << 8) * 0x9e35u;
+	uint32_t tag = mixed & 0xfff0;
+
+	return (uint16_t)(tag ? tag : 0xfff0);
+}
+ALWAYS_INLINE uint16_t cache_type_tag(uint16_t type)
+{
+	uint32_t bits = (uint32_t)(type ^ type >> 4 ^ type >> 8 ^ type >> 12) & 15;
+
+	return (uint16_t)(bits + (bits == 0 && type != 0));
+}
+
+ALWAYS_INLINE uint64_t cache_slot_word(uint16_t tag, uint32_t lap, uint32_t place)
+{
+	return (uint64_t)tag << 48 | (uint64_t)(lap & 0xffff) << 32 | place;
+}
+ALWAYS_INLINE uint16_t cache_slot_tag(uint64_t word) { return (uint16_t)(word >> 48); }
+#define CACHE_SLOT_WHERE ((UINT64_C(1) << 48) - 1) /* lap and place */
+
+/* --- words that two processes touch --------------------------------------------------------------------------------------
+ * ThreadSanitizer knows no fences; there each word carries the order that the fence gives to all of them. */
+#if defined(__SANITIZE_THREAD__)
+#define CACHE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CACHE_THREAD_SANITIZER 1
+#endif
+#endif
+ALWAYS_INLINE uint64_t cache_word_load(const uint64_t *word)
+{
+#ifdef CACHE_THREAD_SANITIZER
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#else
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+ALWAYS_INLINE void cache_word_store(uint64_t *word, uint64_t value)
+{
+#ifdef CACHE_THREAD_SANITIZER
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+#else
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+#endif
+}
+/* Behind a reader's copy, in front of its second look at the slot. */
+ALWAYS_INLINE void cache_read_fence(void)
+{
+#ifndef CACHE_THREAD_SANITIZER
+	atomic_thread_fence(memory_order_acquire);
+#endif
+}
+/* Behind a writer's clearing of slots, in front of new words where their blocks lay. */
+ALWAYS_INLINE void cache_write_fence(void)
+{
+#ifndef CACHE_THREAD_SANITIZER
+	atomic_thread_fence(memory_order_release);
+#endif
+}
+ALWAYS_INLINE uint64_t cache_slot_load(const uint64_t *slot) { return __atomic_load_n(slot, __ATOMIC_ACQUIRE); }
+ALWAYS_INLINE void cache_slot_store(uint64_t *slot, uint64_t word) { __atomic_store_n(slot, word, __ATOMIC_RELEASE); }
+
+/* --- a private copy ---------------------------------------------------------------------------------------------------------- */
+
+/* TTLs and pointers: ascending, apart from each other by what must lie between them, within the body. */
+ALWAYS_INLINE bool cache_offsets_are_sound(const uint16_t *ttl_at, uint32_t rr_count, const uint16_t *pointer_at,
+					   uint32_t pointer_count, uint32_t body_bytes)
+{
+	enum { BEFORE_TTL = 5, TTL_AND_LENGTH = 6, POINTER = 2 }; /* owner (an octet at least), type, class; TTL, RDLENGTH */
+	uint32_t least = BEFORE_TTL, below = 0;
+	bool is_bad = false;
+
+	for (uint32_t i = 0; i < rr_count; i++) {
+		is_bad |= ttl_at[i] < least;
+		least = ttl_at[i] + TTL_AND_LENGTH + BEFORE_TTL;
+	}
+	for (uint32_t i = 0; i < pointer_count; i++) {
+		is_bad |= pointer_at[i] < below;
+		below = pointer_at[i] + POINTER;
+	}
+	return !is_bad && (rr_count ? least - BEFORE_TTL <= body_bytes : body_bytes == 0) && below <= body_bytes;
+}
+/* The rest of cache_entry_check, for entries that have one DNSSEC record at least. */
+MUST_USE HOT bool cache_spans_are_sound(const struct cache_entry *e);
+/* The parts of an entry that was made of a block; what they say of each other. */
+ALWAYS_INLINE bool cache_parts_are_sound(const struct cache_entry *e)
+{
+	return cache_offsets_are_sound(cache_entry_ttl_at(e), e->rr_count, cache_entry_pointer_at(e), e->pointer_count,
+				       e->body_bytes);
+}
+
+/* Words behind the head of a block of `units`; 0 if the number is impossible. */
+ALWAYS_INLINE uint32_t cache_block_rest_words(uint32_t units, bool is_long)
+{
+	uint32_t head = is_long ? 2 * CACHE_BLOCK_WORDS : CACHE_BLOCK_WORDS;
+
+	return units > head && units - head <= CACHE_SCRATCH_WORDS - CACHE_ENTRY_WORDS ? units - head : 0;
+}
+/* Makes *e of a block's head (and long), whose rest stands behind e already. False: sizes or numbers do not agree. The name is not
+ * looked at. */
+MUST_USE HOT bool cache_block_expand_long(struct cache_entry *e, const struct cache_block *b, const struct cache_block_long *l,
+					  uint32_t rest_bytes);
+ALWAYS_INLINE void cache_block_expand_head(struct cache_entry *e, const struct cache_block *b, uint32_t rest_bytes)
+{
+	e->bytes = (uint32_t)sizeof(*e) + rest_bytes;
+	e->stored_s = b->stored_s;
+	e->expire_s = b->expire_s;
+	e->epoch = b->epoch;
+	e->type = b->type;
+	e->partition = b->partition;
+	e->flags = b->flags;
+	e->name_bytes = b->name_bytes;
+	e->rcode = b->rcode;
+	e->ede = (int16_t)(b->ede - 1);
+	e->backoff = b->backoff;
+	e->reserved = 0;
+}
+MUST_USE ALWAYS_INLINE bool cache_block_expand(struct cache_entry *e, const struct cache_block *b, uint32_t rest_bytes)
+{
+	uint32_t rr_count = (uint32_t)b->count[0] + b->count[1] + b->count[2];
+	uint32_t other = 2 * (rr_count + b->pointer_count) + b->name_bytes + (b->shape & CACHE_BLOCK_PADDING);
+
+	if (unlikely(other > rest_bytes))
+		return false;
+	cache_block_expand_head(e, b, rest_bytes);
+	e->count[0] = b->count[0];
+	e->count[1] = b->count[1];
+	e->count[2] = b->count[2];
+	memset(e->dnssec_count, 0, sizeof(e->dnssec_count));
+	memset(e->span, 0, sizeof(e->span));
+	e->rr_count = (uint16_t)rr_count;
+	e->pointer_count = b->pointer_count;
+	e->body_bytes = (uint16_t)(rest_bytes - other);
+	e->expired_min = 0;
+	return cache_parts_are_sound(e);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/lib/cache_entries.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+
+#define CLASS_IN 1u
+#define TYPE_RRSIG 46u
+#define QUESTION_POINTER 0xc00cu
+#define RECORD_FIXED_BYTES 12u /* pointer, type, class, TTL, RDLENGTH */
+#define LEAST_DATA_BYTES 4u
+#define MOST_RECORDS 512u
+
+static void give_up(const char *why)
+{
+	fprintf(stderr, "cache_entries: %s\n", why);
+	abort();
+}
+
+static size_t wire_of(uint8_t wire[static NAME_MAX_BYTES], const char *text)
+{
+	const char *why = NULL;
+	size_t bytes = name_from_text(wire, text, strlen(text), NULL, &why);
+
+	if (bytes == 0)
+		give_up(why);
+	name_lower(wire, wire, bytes);
+	return bytes;
+}
+
+/* What makes an entry, with its name in wire form. */
+struct recipe {
+	const uint8_t *name;
+	uint8_t name_bytes;
+	uint16_t type, partition, flags;
+	uint32_t stored_s, ttl_s, epoch, seed;
+	unsigned records, data_bytes, signatures;
+};
+
+static uint32_t next_random(uint32_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 17;
+	*state ^= *state << 5;
+	return *state;
+}
+
+static uint8_t *put_record(uint8_t *at, const struct recipe *want, uint16_t type, uint32_t *random)
+{
+	store_be16(at, QUESTION_POINTER);
+	store_be16(at + 2, type);
+	store_be16(at + 4, CLASS_IN);
+	store_be32(at + 6, want->ttl_s);
+	store_be16(at + 10, (uint16_t)want->data_bytes);
+	at += RECORD_FIXED_BYTES;
+	store_be32(at, want->seed);
+	for (unsigned i = LEAST_DATA_BYTES; i < want->data_bytes; i++)
+		at[i] = (uint8_t)next_random(random);
+	return at + want->data_bytes;
+}
+
+static void make(struct cache_entry *e, const struct recipe *want)
+{
+	unsigned all = want->records + want->signatures, section = want->type == 0 ? 1 : 0;
+	uint32_t record_bytes = RECORD_FIXED_BYTES + want->data_bytes, body_bytes = all * record_bytes;
+	uint32_t bytes = cache_entry_size(all, all, want->name_bytes, body_bytes);
+
+	if (all > MOST_RECORDS || bytes > CACHE_ENTRY_MAX_BYTES)
+		give_up("an entry is too large");
+	memset(e, 0, bytes);
+	*e = (struct cache_entry){ .bytes = bytes,
+				   .stored_s = want->stored_s,
+				   .expire_s = want->stored_s + want->ttl_s,
+				   .epoch = want->epoch,
+				   .type = want->type,
+				   .partition = want->partition,
+				   .flags = want->flags,
+				   .name_bytes = want->name_bytes,
+				   .rcode = want->type == 0 ? 3 : 0,
+				   .ede = EDE_NONE,
+				   .rr_count = (uint16_t)all,
+				   .pointer_count = (uint16_t)all,
+				   .body_bytes = (uint16_t)body_bytes };
+	e->count[section] = (uint16_t)all;
+	e->dnssec_count[section] = (uint16_t)want->signatures;
+	if (want->signatures)
+		e->span[section] = (struct cache_span){ (uint16_t)(want->records * record_bytes), (uint16_t)body_bytes };
+	uint16_t *ttl_at = (uint16_t *)(e + 1), *pointer_at = ttl_at + all;
+	uint8_t *name = (uint8_t *)(pointer_at + all), *body = name + want->name_bytes;
+	/* Of the question too, so that nobody else's octets are right. */
+	uint32_t random = (uint32_t)name_hash(want->name, want->name_bytes) ^ (want->type * 0x9e3779b1u) ^
+			  (want->partition * 0x85ebca6bu) ^ (want->seed * 0xc2b2ae35u) ^ want->flags;
+	random += random == 0;
+	for (unsigned i = 0; i < all; i++) {
+		pointer_at[i] = (uint16_t)(i * record_bytes);
+		ttl_at[i] = (uint16_t)(pointer_at[i] + 6);
+	}
+	memcpy(name, want->name, want->name_bytes);
+	for (unsigned i = 0; i < all; i++)
+		body = put_record(body, want, i < want->records ? want->type : TYPE_RRSIG, &random);
+}
+
+struct cache_entry *cache_entries_make(struct cache_entries_room *room, const struct cache_reader *r,
+				       const struct cache_entries_want *want)
+{
+	uint8_t wire[NAME_MAX_BYTES];
+	struct cache_entry *e = (struct cache_entry *)room->words;
+	struct recipe recipe = { .name = wire,
+				 .name_bytes = (uint8_t)wire_of(wire, want->name),
+				 .type = want->type,
+				 .partition = want->partition,
+				 .flags = (uint16_t)(want->flags | (want->is_cd ? CACHE_F_CD : 0) |
+						     (want->type == 0 ? CACHE_F_NXDOMAIN : 0)),
+				 .stored_s = want->stored_s,
+				 .ttl_s = want->ttl_s,
+				 .epoch = want->epoch,
+				 .seed = want->seed,
+				 .records = want->records ? want->records : 1,
+				 .data_bytes = MAX(want->data_bytes, LEAST_DATA_BYTES),
+				 .signatures = want->signatures };
+
+	make(e, &recipe);
+	e->hash = cache_hash(r, name_hash(wire, recipe.name_bytes));
+	return e;
+}
+
+struct cache_key cache_entries_key(uint8_t wire[static NAME_MAX_BYTES], const struct cache_reader *r,
+				   const struct cache_entries_want *want)
+{
+	size_t bytes = wire_of(wire, want->name);
+
+	return (struct cache_key){ .name = wire,
+				   .hash = cache_hash(r, name_hash(wire, bytes)),
+				   .type = want->type,
+				   .partition = want->partition,
+				   .name_bytes = (uint8_t)bytes,
+				   .is_cd = want->is_cd };
+}
+
+uint32_t cache_entries_seed(const struct cache_entry *e) { return load_be32(cache_entry_body(e) + RECORD_FIXED_BYTES); }
+
+bool cache_entries_is_true(const struct cache_entry *e)
+{
+	struct cache_entries_room room;
+	struct cache_entry *made = (struct cache_entry *)room.words;
+	unsigned section = e->type == 0 ? 1 : 0;
+
+	if (!cache_entry_check(e, e->bytes) || e->body_bytes < RECORD_FIXED_BYTES + LEAST_DATA_BYTES)
+		return false;
+	struct recipe recipe = { .name = cache_entry_name(e),
+				 .name_bytes = e->name_bytes,
+				 .type = e->type,
+				 .partition = e->partition,
+				 .flags = e->flags,
+				 .stored_s = e->stored_s,
+				 .ttl_s = e->expire_s - e->stored_s,
+				 .epoch = e->epoch,
+				 .seed = cache_entries_seed(e),
+				 .data_bytes = load_be16(cache_entry_body(e) + RECORD_FIXED_BYTES - 2),
+				 .signatures = e->dnssec_count[section] };
+	recipe.records = e->count[section] - recipe.signatures;
+	if (recipe.data_bytes < LEAST_DATA_BYTES || e->count[section] * (RECORD_FIXED_BYTES + recipe.data_bytes) != e->body_bytes)
+		return false;
+	make(made, &recipe);
+	made->hash = e->hash;
+	return made->bytes == e->bytes && memcmp(made, e, e->bytes) == 0;
+}
