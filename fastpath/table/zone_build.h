@@ -27,6 +27,7 @@ struct zone_finding {
 };
 struct zone_check_result {
 	uint64_t errors, warnings;
+	enum err err; /* ERR_NOMEM, ERR_NOSPACE (max_bytes): nothing was checked */
 };
 struct zone_check_result zone_check(struct zone_build *b, void (*report)(void *user, const struct zone_finding *), void *user);
 

@@ -4,7 +4,10 @@
  * Memory     One arena of chunks; objects are named by 32-bit refs in units of 4 bytes (0: none) and never move, so a pointer
  *            from an accessor stays good until zone_build_destroy. About 110 bytes a record where each name has one.
  * Structure  nodes (one a name, hashed by the lower-cased name, ancestors up to the apex included) → RRsets ascending by type
- *            → RRs. Call zone_build_settle before looking at RRs: it sorts them canonically and moves exact duplicates away.
+ *            → RRs. While records come in, a node is made whenever the owner changes, and nothing is looked up: such nodes are
+ *            loose. zone_build_settle puts them into the hash table all at once, which then has its final size and whose lines
+ *            can be fetched ahead, gives them their ancestors, and merges those of one name. It also sorts RRs canonically and
+ *            moves exact duplicates away. Call it before looking at nodes or RRs.
  *            RRSIGs are one RRset of type 46 here, NSEC3 owners are nodes: the compiler takes them apart. */
 #pragma once
 #include "dns/name.h"
@@ -85,12 +88,17 @@ struct zone_build {
 	uint64_t rr_count; /* without duplicates, once settled */
 	uint64_t duplicate_count;
 	zone_build_ref first_node, last_node, apex, recent;
+	zone_build_ref first_loose, before_loose; /* from first_loose on, nodes of the list are loose */
+	uint32_t loose_count;
+	enum err failure;   /* of a settling: the zone is not whole */
 	const char **files; /* [0] is NULL; borrowed names */
 	uint32_t file_count, file_capacity;
 	uint32_t out_of_zone_count; /* nodes */
 	uint16_t class_;
-	bool is_unsettled;
-	bool is_delta;		/* see zone_compile_internal.h */
+	bool is_unsettled;	 /* some RRset is, of a node that is not loose */
+	bool is_delta;		 /* see zone_compile_internal.h */
+	bool has_cut, has_dname; /* there may be NS records beside the apex's, or DNAMEs; never unset */
+	bool has_glue_marks, has_compiler_marks;
 	zone_build_ref *sorted; /* all nodes in canonical order, [node_count]; NULL until needed; owned */
 	struct zone_build_plan plan;
 };
@@ -136,15 +144,16 @@ static inline struct master_place zone_build_place(const struct zone_build *b, c
 #define ZONE_BUILD_EACH_RR(b, rrset, rr) \
 	for (struct zone_build_rr *rr = zone_build_rr(b, (rrset)->first); rr; rr = zone_build_rr(b, rr->next))
 
-/* The node of a wire name (any case); NULL if the zone has none. */
+/* The node of a wire name (any case); NULL if the zone has none. After zone_build_settle, as all that follow. */
 struct zone_build_node *zone_build_find(const struct zone_build *b, const uint8_t *name);
 /* Same for a lower-cased name whose hash is known. */
 struct zone_build_node *zone_build_find_lower(const struct zone_build *b, const uint8_t *lower, size_t bytes, uint64_t hash);
-/* The node of a name, made (with its ancestors) if there is none. ERR_NOMEM, ERR_NOSPACE. */
+/* The node of a name, made (with its ancestors) if there is none; settles. ERR_NOMEM, ERR_NOSPACE. */
 MUST_USE enum err zone_build_make(struct zone_build *b, const uint8_t *name, size_t bytes, struct zone_build_node **out);
-/* Sorts RRs canonically within each RRset and moves exact duplicates (RFC 4034 section 6.3: names compared
- * case-insensitively) to rrset->duplicates. Cheap when nothing was added since. */
-void zone_build_settle(struct zone_build *b);
+/* Brings the structure up to date: no node is loose any more, RRs stand canonically within each RRset, and exact duplicates (RFC
+ * 4034 section 6.3: names compared case-insensitively) in rrset->duplicates. Cheap when nothing was added since. ERR_NOMEM,
+ * ERR_NOSPACE: parts of the zone are out of reach; every later call says the same. */
+MUST_USE enum err zone_build_settle(struct zone_build *b);
 /* Canonical order of two rdata of a type, names folded where RFC 4034 section 6.2 says so. */
 int zone_build_rdata_compare(uint16_t type, const struct zone_build_rr *a, const struct zone_build_rr *b);
 /* Fills b->sorted. ERR_NOMEM. */

@@ -47,6 +47,8 @@ bool zone_check_is_cut(const struct zone_checker *c, const struct zone_build_nod
 
 const struct zone_build_node *zone_check_occluder(const struct zone_checker *c, const struct zone_build_node *node)
 {
+	if (!c->b->has_cut && !c->b->has_dname)
+		return NULL;
 	const struct zone_build_node *top = zone_check_is_cut(c, node) ? node : NULL;
 
 	for (node = zone_build_node(c->b, node->parent); node != NULL; node = zone_build_node(c->b, node->parent))
@@ -148,6 +150,8 @@ static void check_occlusion(struct zone_checker *c, const struct zone_build_node
 
 static void check_wildcard(struct zone_checker *c, const struct zone_build_node *node)
 {
+	if (likely(memchr(node->name, '*', node->name_bytes) == NULL))
+		return;
 	const struct zone_build_rrset *ns = zone_build_rrset_of(c->b, node, RR_NS);
 	size_t at = node->name[0] == 0 ? 0 : 1u + node->name[0];
 
@@ -218,10 +222,28 @@ static void check_rrset(struct zone_checker *c, const struct zone_build_node *no
 				  (unsigned long long)bytes, RRSET_MAX_BYTES);
 }
 
+/* Types that make checks of the whole node necessary; most nodes have none of them. */
+static bool has_special(const struct zone_checker *c, const struct zone_build_node *node)
+{
+	ZONE_BUILD_EACH_RRSET(c->b, node, rrset)
+		if (rrset->type == RR_CNAME || rrset->type == RR_DNAME || rrset->type == RR_SOA || rrset->type == RR_SPF)
+			return true;
+	return false;
+}
+
+static void check_special(struct zone_checker *c, const struct zone_build_node *node)
+{
+	const struct zone_build_rrset *soa = node == c->apex ? NULL : zone_build_rrset_of(c->b, node, RR_SOA);
+
+	if (soa != NULL)
+		zone_check_report(c, ZONE_CHECK_SOA_NOT_AT_APEX, node, first_rr(c, soa), "an SOA record below the zone's name");
+	check_aliases(c, node);
+}
+
 static void check_node(struct zone_checker *c, const struct zone_build_node *node)
 {
-	const struct zone_build_rrset *soa;
 	const struct zone_build_node *occluder;
+	bool is_special;
 
 	if (node->rrsets == 0)
 		return;
@@ -231,12 +253,12 @@ static void check_node(struct zone_checker *c, const struct zone_build_node *nod
 				  "not at or below the zone's name %s; left out", c->target);
 		return;
 	}
-	soa = node == c->apex ? NULL : zone_build_rrset_of(c->b, node, RR_SOA);
-	if (soa != NULL)
-		zone_check_report(c, ZONE_CHECK_SOA_NOT_AT_APEX, node, first_rr(c, soa), "an SOA record below the zone's name");
-	check_aliases(c, node);
+	is_special = has_special(c, node);
+	if (is_special)
+		check_special(c, node);
 	check_wildcard(c, node);
-	check_spf(c, node);
+	if (is_special)
+		check_spf(c, node);
 	occluder = zone_check_occluder(c, node);
 	if (occluder != NULL)
 		check_occlusion(c, node, occluder);
@@ -253,8 +275,11 @@ struct zone_check_result zone_check(struct zone_build *b, void (*report)(void *u
 {
 	struct zone_checker c = { .b = b, .apex = zone_build_apex(b), .report = report, .user = user };
 
-	zone_build_settle(b);
-	zone_check_mark_glue(&c);
+	c.result.err = zone_build_settle(b);
+	if (c.result.err != ERR_OK)
+		return c.result;
+	if (b->has_cut)
+		zone_check_mark_glue(&c);
 	check_apex(&c);
 	ZONE_BUILD_EACH_NODE(b, node)
 		check_node(&c, node);

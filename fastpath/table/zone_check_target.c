@@ -64,8 +64,10 @@ static enum target_kind target_find(const struct zone_checker *c, const uint8_t 
 
 void zone_check_mark_glue(struct zone_checker *c)
 {
-	ZONE_BUILD_EACH_NODE(c->b, node)
-		node->flags &= (uint16_t)~ZONE_BUILD_NS_TARGET;
+	if (c->b->has_glue_marks)
+		ZONE_BUILD_EACH_NODE(c->b, node)
+			node->flags &= (uint16_t)~ZONE_BUILD_NS_TARGET;
+	c->b->has_glue_marks = true;
 	ZONE_BUILD_EACH_NODE(c->b, node) {
 		const struct zone_build_rrset *ns = zone_build_rrset_of(c->b, node, RR_NS);
 
@@ -283,6 +285,8 @@ void zone_check_hosts(struct zone_checker *c, const struct zone_build_node *node
 
 	if (c->b->class_ != RR_CLASS_IN)
 		return;
+	if (likely(rrset->type == RR_A || rrset->type == RR_AAAA) && likely(owner_is_fine(node->name, rrset->type)))
+		return; /* no names in the data */
 	if (!owner_is_fine(node->name, rrset->type)) {
 		rr_type_to_text(type, rrset->type);
 		zone_check_report(c, ZONE_CHECK_OWNER_NOT_HOST, node, zone_build_rr(c->b, rrset->first),

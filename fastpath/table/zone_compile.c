@@ -50,7 +50,7 @@ static bool is_kept(const struct zone_build_rrset *rrset) { return rrset->type !
 /* --- marks ---------------------------------------------------------------------------------------------------------------- */
 
 /* Sets the node's own flags; whether it has data of its own, and whether it is nothing but an NSEC3 owner. */
-static bool mark_own(const struct zone_build *b, struct zone_build_node *node, bool *is_nsec3_owner)
+static bool mark_own(struct zone_build *b, struct zone_build_node *node, bool *is_nsec3_owner)
 {
 	bool has_data = false;
 	*is_nsec3_owner = false;
@@ -59,36 +59,50 @@ static bool mark_own(const struct zone_build *b, struct zone_build_node *node, b
 		if (!is_kept(rrset))
 			continue;
 		has_data = true;
-		if (rrset->type == RR_NS && node->parent)
+		if (rrset->type == RR_NS && node->parent) {
 			node->flags |= ZONE_BUILD_CUT;
-		if (rrset->type == RR_DNAME)
+			b->plan.flags |= ZONE_HAS_CUT;
+		}
+		if (rrset->type == RR_DNAME) {
 			node->flags |= ZONE_BUILD_DNAME;
+			b->plan.flags |= ZONE_HAS_DNAME;
+		}
 	}
 	*is_nsec3_owner = *is_nsec3_owner && !has_data;
 	return has_data;
 }
 
-/* Owners of data and all names between them and the apex get a node. */
+static void want(struct zone_build *b, struct zone_build_node *node)
+{
+	struct zone_build_plan *plan = &b->plan;
+	node->flags |= ZONE_BUILD_WANTED;
+	plan->node_count++;
+	plan->max_labels = MAX(plan->max_labels, node->labels);
+	plan->flags |= name_is_wildcard(node->name) ? ZONE_HAS_WILDCARD : 0;
+}
+
+/* Owners of data and all names between them and the apex get a node. A delta's cuts may be above its nodes without being in it. */
 static void mark_wanted(struct zone_build *b)
 {
-	struct zone_build_node *apex = zone_build_apex(b);
-	ZONE_BUILD_EACH_NODE(b, node)
-		node->flags &= (uint16_t) ~(ZONE_BUILD_WANTED | ZONE_BUILD_CUT | ZONE_BUILD_DNAME);
+	if (b->has_compiler_marks)
+		ZONE_BUILD_EACH_NODE(b, node)
+			node->flags &= (uint16_t) ~(ZONE_BUILD_WANTED | ZONE_BUILD_CUT | ZONE_BUILD_DNAME);
+	b->has_compiler_marks = true;
+	want(b, zone_build_apex(b));
 	ZONE_BUILD_EACH_NODE(b, node) {
 		bool is_nsec3_owner;
 		if (node->flags & ZONE_BUILD_OUT_OF_ZONE)
 			continue;
 		bool has_data = mark_own(b, node, &is_nsec3_owner);
-		if (b->is_delta) {
-			if (node->flags & ZONE_BUILD_DELETED || (node->flags & ZONE_BUILD_CHANGED && !is_nsec3_owner))
-				node->flags |= ZONE_BUILD_WANTED;
-			continue;
-		}
+		if (b->is_delta)
+			has_data = node->flags & ZONE_BUILD_DELETED || (node->flags & ZONE_BUILD_CHANGED && !is_nsec3_owner);
+		/* The apex ends it, since it is wanted. In a delta nobody is wanted for what is below. */
 		for (struct zone_build_node *up = node; has_data && up && !(up->flags & ZONE_BUILD_WANTED);
-		     up = zone_build_node(b, up->parent))
-			up->flags |= ZONE_BUILD_WANTED;
+		     up = b->is_delta ? NULL : zone_build_node(b, up->parent))
+			want(b, up);
 	}
-	apex->flags |= ZONE_BUILD_WANTED;
+	if (b->is_delta)
+		b->plan.flags |= ZONE_DELTA | ZONE_HAS_CUT | ZONE_HAS_DNAME;
 }
 
 /* The topmost cut or DNAME strictly above; NULL if there is none. At most 127 steps. */
@@ -113,23 +127,43 @@ static bool make_block(struct pass *p, const struct zone_build_rrset *rrset, uin
 	return p->block->rr_count <= 1 || (rrset->type != RR_CNAME && rrset->type != RR_DNAME);
 }
 
+static bool put_plain(struct pass *p, const struct zone_build_rrset *rrset, zone_ref *ref)
+{
+	struct zone_plain plain;
+	if (!zone_plain_measure(p->b, rrset, &plain))
+		return false;
+	*ref = (zone_ref)(p->at / ZONE_REF_UNIT);
+	p->rr_count += plain.rr_count;
+	if (p->out)
+		zone_plain_write(p->b, rrset, &plain, (struct zone_rrset *)(p->out + p->at));
+	p->at += zone_plain_image_bytes(&plain);
+	return true;
+}
+
+static bool put_block(struct pass *p, const struct zone_build_rrset *rrset, uint32_t ttl_cap_s, zone_ref *ref)
+{
+	if (!make_block(p, rrset, ZONE_ANY_COVERED, ttl_cap_s))
+		return false;
+	*ref = (zone_ref)(p->at / ZONE_REF_UNIT);
+	p->rr_count += p->block->rr_count;
+	if (p->out)
+		zone_block_write(p->block, rrset->type, (struct zone_rrset *)(p->out + p->at));
+	p->at += zone_block_image_bytes(p->block);
+	return true;
+}
+
 /* An RRset and behind it the signatures that cover it. */
 static bool put_rrset(struct pass *p, const struct zone_build_rrset *rrset, const struct zone_build_rrset *signatures,
 		      uint32_t ttl_cap_s, zone_ref *ref)
 {
 	struct zone_rrset *out = p->out ? (struct zone_rrset *)(p->out + p->at) : NULL;
-	if (!make_block(p, rrset, ZONE_ANY_COVERED, ttl_cap_s))
+	bool is_capped = ttl_cap_s != UINT32_MAX;
+	if ((is_capped || !put_plain(p, rrset, ref)) && !put_block(p, rrset, ttl_cap_s, ref))
 		return false;
-	*ref = (zone_ref)(p->at / ZONE_REF_UNIT);
-	p->rr_count += p->block->rr_count;
-	if (out)
-		zone_block_write(p->block, rrset->type, out);
-	p->at += zone_block_image_bytes(p->block);
 	if (!signatures)
 		return true;
 	/* With a cap, the signature's TTL follows the RRset's. */
-	uint32_t cap_s = ttl_cap_s == UINT32_MAX ? UINT32_MAX : p->block->ttl_s;
-	if (!make_block(p, signatures, rrset->type, cap_s))
+	if (!make_block(p, signatures, rrset->type, is_capped ? p->block->ttl_s : UINT32_MAX))
 		return false;
 	if (p->block->rr_count == 0)
 		return true;
@@ -285,27 +319,6 @@ static enum err plan_chains(struct zone_build *b, const char **why)
 	return err;
 }
 
-static void plan_flags(struct zone_build *b)
-{
-	struct zone_build_plan *plan = &b->plan;
-	struct pass all = { .b = b };
-	pass_start(&all, 0);
-	for (const struct zone_build_node *node; (node = next_node(&all));) {
-		plan->node_count++;
-		plan->max_labels = MAX(plan->max_labels, node->labels);
-		plan->flags |= node->flags & ZONE_BUILD_CUT ? ZONE_HAS_CUT : 0;
-		plan->flags |= node->flags & ZONE_BUILD_DNAME ? ZONE_HAS_DNAME : 0;
-		plan->flags |= name_is_wildcard(node->name) ? ZONE_HAS_WILDCARD : 0;
-	}
-}
-
-/* A delta's cuts may be above its nodes without being in it. */
-static void plan_delta(struct zone_build *b)
-{
-	if (b->is_delta)
-		b->plan.flags |= ZONE_DELTA | ZONE_HAS_CUT | ZONE_HAS_DNAME;
-}
-
 static enum err plan_places(struct zone_build *b, struct zone_block *block, const char **why)
 {
 	struct zone_build_plan *plan = &b->plan;
@@ -340,14 +353,14 @@ static enum err plan_places(struct zone_build *b, struct zone_block *block, cons
 
 static enum err make_plan(struct zone_build *b, struct zone_block *block, const char **why)
 {
-	zone_build_settle(b);
 	zone_build_drop_plan(b);
 	b->plan = (struct zone_build_plan){ 0 };
-	enum err err = plan_chains(b, why);
+	*why = "out of memory";
+	enum err err = zone_build_settle(b);
+	if (err == ERR_OK)
+		err = plan_chains(b, why);
 	if (err == ERR_OK) {
 		mark_wanted(b);
-		plan_flags(b);
-		plan_delta(b);
 		err = plan_places(b, block, why);
 	}
 	if (err != ERR_OK)

@@ -97,12 +97,18 @@ static void put_octets(struct zone_block *block, const uint8_t *from, size_t byt
 	block->bytes += (uint32_t)bytes;
 }
 
+/* All but TTL and length. */
+static void put_fixed(uint8_t *fixed, uint16_t type, uint16_t class_)
+{
+	store_be16(fixed, 0xc000 + 12); /* the question's name */
+	store_be16(fixed + 2, type);
+	store_be16(fixed + 4, class_);
+}
+
 static void put_rr(struct zone_block *block, uint16_t type, const struct zone_build_rr *rr, bool has_names)
 {
 	uint8_t *fixed = block->octets + block->bytes;
-	store_be16(fixed, 0xc000 + 12); /* the question's name */
-	store_be16(fixed + 2, type);
-	store_be16(fixed + 4, block->b->class_);
+	put_fixed(fixed, type, block->b->class_);
 	block->bytes += ZONE_RR_FIXED_BYTES;
 	uint32_t begin = block->bytes, copied = 0;
 	struct rdata_walk walk = { 0 };
@@ -149,4 +155,36 @@ size_t zone_block_write(const struct zone_block *block, uint16_t type, struct zo
 	memcpy(embedded, block->embedded, block->embedded_count * sizeof *embedded);
 	memcpy(embedded + block->embedded_count, block->octets, block->bytes);
 	return zone_block_image_bytes(block);
+}
+
+bool zone_plain_measure(const struct zone_build *b, const struct zone_build_rrset *rrset, struct zone_plain *plain)
+{
+	uint32_t bytes = 0, ttl_s = UINT32_MAX;
+	if (rrset->type == RR_RRSIG || type_lists_names(rrset->type))
+		return false;
+	ZONE_BUILD_EACH_RR(b, rrset, rr) {
+		bytes += ZONE_RR_FIXED_BYTES + rr->rdata_bytes;
+		if (bytes > ZONE_BLOCK_MAX_BYTES)
+			return false;
+		ttl_s = MIN(ttl_s, rr->ttl_s);
+	}
+	*plain = (struct zone_plain){ .bytes = bytes, .rr_count = rrset->rr_count, .ttl_s = ttl_s };
+	return true;
+}
+
+void zone_plain_write(const struct zone_build *b, const struct zone_build_rrset *rrset, const struct zone_plain *plain,
+		      struct zone_rrset *out)
+{
+	*out = (struct zone_rrset){ .type = rrset->type,
+				    .rr_count = (uint16_t)plain->rr_count,
+				    .ttl_s = plain->ttl_s,
+				    .block_bytes = (uint16_t)plain->bytes };
+	uint8_t *at = (uint8_t *)(out + 1);
+	ZONE_BUILD_EACH_RR(b, rrset, rr) {
+		put_fixed(at, rrset->type, b->class_);
+		store_be32(at + 6, plain->ttl_s);
+		store_be16(at + 10, rr->rdata_bytes);
+		memcpy(at + ZONE_RR_FIXED_BYTES, rr->rdata, rr->rdata_bytes);
+		at += ZONE_RR_FIXED_BYTES + rr->rdata_bytes;
+	}
 }

@@ -33,6 +33,21 @@ struct zone_block {
  * Targets are the nodes' image refs as far as the plan has set them. */
 MUST_USE bool zone_block_make(struct zone_block *block, const struct zone_build_rrset *rrset, uint16_t covered,
 			      uint32_t ttl_cap_s);
+/* An RRset whose block is its RRs one behind the other: no names to list or compress, nothing to leave out. Most are, and they need no
+ * struct zone_block. */
+struct zone_plain {
+	uint32_t bytes, rr_count, ttl_s;
+};
+/* False: it is none, or is too large; zone_block_make tells. */
+MUST_USE bool zone_plain_measure(const struct zone_build *b, const struct zone_build_rrset *rrset, struct zone_plain *plain);
+static inline size_t zone_plain_image_bytes(const struct zone_plain *plain)
+{
+	return zone_pad(sizeof(struct zone_rrset) + plain->bytes);
+}
+/* Writes that; signature is left 0. */
+void zone_plain_write(const struct zone_build *b, const struct zone_build_rrset *rrset, const struct zone_plain *plain,
+		      struct zone_rrset *out);
+
 /* Bytes of struct zone_rrset, embedded table and block, padded. */
 static inline size_t zone_block_image_bytes(const struct zone_block *block)
 {

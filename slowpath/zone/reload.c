@@ -92,7 +92,7 @@ static void text_budget_give(struct job *job, uint64_t bytes)
 	pthread_mutex_unlock(&job->lock);
 }
 
-/* Seals and verifies the worker's segment and hands it to the caller with the zones in it. */
+/* Seals the worker's segment and hands it to the caller with the zones in it. */
 static void finish_segment(struct worker *w)
 {
 	struct job *job = w->job;
@@ -102,13 +102,7 @@ static void finish_segment(struct worker *w)
 	pthread_mutex_lock(&job->lock);
 	uint32_t id = job->next_segment_id++;
 	pthread_mutex_unlock(&job->lock);
-	b->why = "the segment can't be sealed";
-	b->err = segment_write_finish(&w->write, id, &b->fd);
-	if (b->err == ERR_OK) {
-		b->err = segment_attach(&b->segment, b->fd, &b->why);
-		if (b->err != ERR_OK)
-			close(b->fd);
-	}
+	b->err = segment_write_finish(&w->write, id, &b->fd, &b->segment, &b->why);
 	w->batch = NULL;
 	pthread_mutex_lock(&job->lock);
 	b->next = job->batches;

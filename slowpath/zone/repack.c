@@ -89,14 +89,9 @@ static enum err flush(struct packing *p, uint32_t *next_segment_id)
 	size_t notes_bytes;
 	if (p->count == 0)
 		return ERR_OK;
-	enum err err = segment_write_finish(&p->write, (*next_segment_id)++, &fd);
+	enum err err = segment_write_finish(&p->write, (*next_segment_id)++, &fd, &segment, &why);
 	if (err != ERR_OK)
 		return err;
-	err = segment_attach(&segment, fd, &why);
-	if (err != ERR_OK) {
-		close(fd);
-		return err;
-	}
 	zone_store_lock(p->store);
 	err = zone_store_add_segment(p->store, segment, fd, &s);
 	if (err == ERR_OK) {

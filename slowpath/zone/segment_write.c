@@ -58,17 +58,30 @@ static enum err begin(struct segment_write *w, size_t need_bytes)
 	return ERR_OK;
 }
 
+/* Pages for a part of the mapping, made and mapped in one go: a fault for each would take longer than all else that happens to them. */
+static enum err populate(const struct segment_write *w, size_t from, size_t to)
+{
+	while (madvise(w->map + from, to - from, MADV_POPULATE_WRITE) < 0) {
+		if (errno == EFAULT) /* instead of a SIGBUS */
+			return ERR_NOSPACE;
+		if (errno == EINVAL) /* before Linux 5.14 */
+			return fallocate(w->fd, 0, (off_t)from, (off_t)(to - from)) < 0 ? err_from_errno(errno) : ERR_OK;
+		if (errno != EINTR && errno != EAGAIN)
+			return err_from_errno(errno);
+	}
+	return ERR_OK;
+}
+
 /* Nothing is written where the kernel has not promised a page: that would be a SIGBUS. */
 static enum err allocate(struct segment_write *w, size_t to_bytes)
 {
 	if (to_bytes <= w->allocated_bytes)
 		return ERR_OK;
 	size_t to = MIN(round_up(to_bytes, ALLOCATE_STEP_BYTES), w->capacity_bytes);
-	while (fallocate(w->fd, 0, (off_t)w->allocated_bytes, (off_t)(to - w->allocated_bytes)) < 0)
-		if (errno != EINTR)
-			return err_from_errno(errno);
-	w->allocated_bytes = to;
-	return ERR_OK;
+	enum err err = populate(w, w->allocated_bytes, to);
+	if (err == ERR_OK)
+		w->allocated_bytes = to;
+	return err;
 }
 
 static enum err grow_notes(struct segment_write *w, size_t note_bytes)
@@ -98,7 +111,10 @@ enum err segment_write_reserve(struct segment_write *w, size_t image_bytes, size
 	if (err != ERR_OK)
 		return err;
 	/* Fresh pages are zero; only a reservation that was not committed may have left something. */
-	memset(w->map + w->used_bytes, 0, round_up(image_bytes, ZONE_REF_UNIT));
+	size_t end = w->used_bytes + round_up(image_bytes, ZONE_REF_UNIT);
+	if (w->touched_bytes > w->used_bytes)
+		memset(w->map + w->used_bytes, 0, MIN(end, w->touched_bytes) - w->used_bytes);
+	w->touched_bytes = MAX(w->touched_bytes, end);
 	*image = w->map + w->used_bytes;
 	*note = w->notes + w->notes_bytes;
 	return ERR_OK;
@@ -112,11 +128,8 @@ void segment_write_commit(struct segment_write *w, size_t image_bytes, size_t no
 	w->image_count++;
 }
 
-enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd)
+static void write_head_and_notes(struct segment_write *w, uint32_t id, size_t bytes)
 {
-	if (w->image_count == 0)
-		return ERR_NOTFOUND;
-	size_t bytes = total_bytes(w, 0, 0);
 	*(struct segment_header *)w->map = (struct segment_header){ .magic = SEGMENT_MAGIC,
 								    .version = SEGMENT_VERSION,
 								    .size_bytes = bytes,
@@ -128,9 +141,35 @@ enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd)
 				      .note_count = w->image_count };
 	memcpy(w->map + w->used_bytes, &head, sizeof(head));
 	memcpy(w->map + w->used_bytes + sizeof(head), w->notes, w->notes_bytes);
+}
+
+static enum err attach(struct segment **segment, int fd, const char **why)
+{
+	struct segment *s;
+	enum err err = segment_attach_verified(&s, fd, why);
+	if (err != ERR_OK)
+		return err;
+	err = segment_list(s, why);
+	if (err != ERR_OK)
+		segment_put(s);
+	else
+		*segment = s;
+	return err;
+}
+
+enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd, struct segment **segment, const char **why)
+{
+	*why = "the segment is empty";
+	if (w->image_count == 0)
+		return ERR_NOTFOUND;
+	size_t bytes = total_bytes(w, 0, 0);
+	write_head_and_notes(w, id, bytes);
 	munmap(w->map, w->capacity_bytes);
 	w->map = NULL;
+	*why = "the segment can't be sealed";
 	enum err err = ftruncate(w->fd, (off_t)bytes) < 0 ? err_from_errno(errno) : shm_seal(w->fd);
+	if (err == ERR_OK)
+		err = attach(segment, w->fd, why);
 	if (err == ERR_OK) {
 		*fd = w->fd;
 		w->fd = -1;

@@ -13,6 +13,7 @@ struct segment_write {
 	uint8_t *map;
 	size_t capacity_bytes; /* of the mapping; the memfd is allocated up to allocated_bytes */
 	size_t allocated_bytes, used_bytes;
+	size_t touched_bytes; /* given out, committed or not: may be other than zero */
 	uint32_t image_count;
 	uint8_t *notes;
 	size_t notes_bytes, notes_capacity_bytes;
@@ -30,6 +31,7 @@ MUST_USE enum err segment_write_reserve(struct segment_write *w, size_t image_by
 					void **note);
 /* Keeps what was reserved last; *offset_bytes is the image's place. */
 void segment_write_commit(struct segment_write *w, size_t image_bytes, size_t note_bytes, uint64_t *offset_bytes);
-/* Seals the segment under this id; *fd is the caller's. Afterwards, on failure too, the writer is as after
- * init. ERR_NOTFOUND if it holds nothing (and nothing changes). */
-MUST_USE enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd);
+/* Seals the segment under this id and attaches it, without a verification: since it was mapped here, nobody else could write to it. *fd
+ * and the reference are the caller's. Afterwards, on failure too (*why is a static sentence), the writer is as after init.
+ * ERR_NOTFOUND if it holds nothing (and nothing changes). */
+MUST_USE enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd, struct segment **segment, const char **why);

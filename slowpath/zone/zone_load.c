@@ -82,6 +82,12 @@ static void close_file(void *user, struct master_file *file)
 
 /* --- records -------------------------------------------------------------------------------------------------------- */
 
+static void complain_of_memory(struct zone_load *l, struct master_place place, enum err err)
+{
+	complain(l, place, "%s",
+		 err == ERR_NOSPACE ? "the zone takes more memory than limits.max-zone-bytes allows" : err_text(err));
+}
+
 static bool take_record(void *user, const struct master_record *record)
 {
 	struct zone_load *l = user;
@@ -93,8 +99,7 @@ static bool take_record(void *user, const struct master_record *record)
 	if (err == ERR_OK)
 		return true;
 	l->failure = err;
-	complain(l, record->place, "%s",
-		 err == ERR_NOSPACE ? "the zone takes more memory than limits.max-zone-bytes allows" : err_text(err));
+	complain_of_memory(l, record->place, err);
 	return false;
 }
 
@@ -144,7 +149,11 @@ static enum err build(struct zone_load *l)
 		err = read_records(l);
 	if (err != ERR_OK)
 		return err;
-	(void)zone_check(l->build, take_finding, l);
+	err = zone_check(l->build, take_finding, l).err;
+	if (err == ERR_NOSPACE)
+		complain_of_memory(l, (struct master_place){ .file = l->request.file }, err);
+	if (err != ERR_OK)
+		return err;
 	if (l->errors)
 		return ERR_SYNTAX;
 	const char *why = "it can't be compiled";

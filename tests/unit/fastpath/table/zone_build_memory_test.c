@@ -18,6 +18,7 @@ static void *failing_aligned_alloc(size_t align, size_t bytes) { return may_allo
 #define aligned_alloc failing_aligned_alloc
 #include "table/zone_build.c" /* NOLINT(bugprone-suspicious-include) */
 #undef FIRST_SLOTS
+#undef PREFETCH_AHEAD
 #include "table/zone_compile.c"	      /* NOLINT(bugprone-suspicious-include) */
 #include "table/zone_compile_nsec3.c" /* NOLINT(bugprone-suspicious-include) */
 #undef malloc

@@ -123,7 +123,7 @@ Test(zone_build, exact_duplicates_are_dropped_and_kept_for_the_checks)
 	cr_assert_eq(add(b, "example.test.", RR_TXT, 5, "\1A", 2, 6), ERR_OK);
 	cr_assert_eq(add(b, "example.test.", RR_TXT, 5, "\1A", 2, 7), ERR_OK);
 	cr_assert_eq(zone_build_records(b), 4);
-	zone_build_settle(b);
+	cr_assert_eq(zone_build_settle(b), ERR_OK);
 	const struct zone_build_rrset *ns = zone_build_rrset_of(b, zone_build_apex(b), RR_NS);
 	const struct zone_build_rrset *txt = zone_build_rrset_of(b, zone_build_apex(b), RR_TXT);
 	cr_assert_eq(ns->rr_count, 2);
@@ -148,7 +148,7 @@ Test(zone_build, large_rrsets_settle_quickly)
 		store_be32(a, i * 2654435761u % 40000);
 		cr_assert_eq(add(b, "example.test.", RR_A, 1, a, 4, i), ERR_OK);
 	}
-	zone_build_settle(b);
+	cr_assert_eq(zone_build_settle(b), ERR_OK);
 	const struct zone_build_rrset *rrset = zone_build_rrset_of(b, zone_build_apex(b), RR_A);
 	ZONE_BUILD_EACH_RR(b, rrset, rr) {
 		cr_assert(seen == 0 || load_be32(rr->rdata) > previous);
@@ -165,6 +165,7 @@ Test(zone_build, ancestors_exist_up_to_the_apex)
 	struct zone_build *b = create(1 << 20);
 	cr_assert_eq(add(b, "x.Y.z.example.test.", RR_A, 1, "1234", 4, 1), ERR_OK);
 	cr_assert_eq(add(b, "x.y.other.test.", RR_A, 1, "1234", 4, 2), ERR_OK);
+	cr_assert_eq(zone_build_settle(b), ERR_OK);
 	const struct zone_build_node *node = zone_build_find(b, model_name("X.y.z.example.test.").wire);
 	cr_assert_not_null(node);
 	static const char *const above[] = { "y.z.example.test.", "z.example.test.", "example.test." };
@@ -211,5 +212,66 @@ Test(zone_build, a_record_costs_about_as_many_octets_as_promised)
 		cr_assert_eq(add(b, owner, RR_A, 1, "1234", 4, i), ERR_OK);
 	}
 	cr_assert_lt(zone_build_bytes(b) / 100000, 150, "%zu", zone_build_bytes(b) / 100000);
+	zone_build_destroy(b);
+}
+
+Test(zone_build, records_of_one_owner_may_stand_apart)
+{
+	static const char *const owners[] = { "b.a.example.test.", "a.example.test.", "EXAMPLE.test.", "x.b.a.Example.test." };
+	struct zone_build *b = create(1 << 20);
+	uint32_t nodes = 0;
+	for (uint32_t i = 0; i < 24; i++) {
+		uint8_t a[4] = { 192, 0, 2, (uint8_t)(24 - i) };
+		cr_assert_eq(
+			add(b, owners[i % 4], i % 3 ? RR_A : RR_TXT, 1, i % 3 ? a : (const uint8_t *)"\1a", i % 3 ? 4 : 2, i),
+			ERR_OK);
+		if (i == 11) /* and again after a settling */
+			cr_assert_eq(zone_build_settle(b), ERR_OK);
+	}
+	cr_assert_eq(zone_build_settle(b), ERR_OK);
+	ZONE_BUILD_EACH_NODE(b, node)
+		nodes++;
+	cr_assert_eq(nodes, 4);
+	cr_assert_eq(b->node_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct zone_build_node *node = zone_build_find(b, model_name(owners[i]).wire);
+		const struct zone_build_rrset *a = zone_build_rrset_of(b, node, RR_A),
+					      *txt = zone_build_rrset_of(b, node, RR_TXT);
+		uint8_t last = 0;
+		cr_assert_eq(a->rr_count, 4);
+		cr_assert_eq(txt->rr_count, 1);
+		cr_assert_eq(zone_build_rrset(b, node->rrsets), a);
+		cr_assert_eq(zone_build_rrset(b, a->next), txt);
+		cr_assert_eq(txt->next, 0);
+		ZONE_BUILD_EACH_RR(b, a, rr) {
+			cr_assert_gt(rr->rdata[3], last);
+			last = rr->rdata[3];
+		}
+	}
+	const struct zone_build_node *deep = zone_build_find(b, model_name(owners[3]).wire);
+	cr_assert_eq(zone_build_node(b, deep->parent), zone_build_find(b, model_name(owners[0]).wire));
+	cr_assert_eq(b->duplicate_count, 4);
+	zone_build_destroy(b);
+}
+
+Test(zone_build, a_zone_that_does_not_fit_is_neither_checked_nor_compiled)
+{
+	struct zone_build *b = create(100000);
+	enum err err = ERR_OK;
+	size_t bytes;
+	const char *why = NULL;
+	for (uint32_t i = 0; err == ERR_OK; i++) {
+		char owner[64];
+		snprintf(owner, sizeof owner, "host%u.example.test.", i);
+		err = add(b, owner, RR_A, 1, "1234", 4, i);
+	}
+	cr_assert_eq(err, ERR_NOSPACE);
+	/* The records took all of it; nothing is left for the hash table. */
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(zone_build_settle(b), ERR_NOSPACE);
+		cr_assert_eq(zone_check(b, NULL, NULL).err, ERR_NOSPACE);
+		cr_assert_eq(zone_compile_bytes(b, &bytes, &why), ERR_NOSPACE);
+		cr_assert_not_null(why);
+	}
 	zone_build_destroy(b);
 }
