@@ -81,19 +81,53 @@ static __always_inline int take(struct xdp_md *ctx, const struct udphdr *udp, vo
 	/* Replies to the DNS port of a server that answers are how loops begin; QR=0 excludes those, port 0 the rest. */
 	if (!udp->source)
 		return pass(STEER_MARTIAN);
-	/* Looked up first so that it can be counted; bpf_redirect_map alone would pass it silently. */
-	if (!bpf_map_lookup_elem(&xsks, &queue))
+	/* An empty slot gives XDP_PASS. */
+	if (bpf_redirect_map(&xsks, queue, XDP_PASS) != XDP_REDIRECT)
 		return pass(STEER_NO_SOCKET);
 	pass(STEER_TAKEN);
-	return bpf_redirect_map(&xsks, queue, XDP_PASS);
+	return XDP_REDIRECT;
 }
 
-static __always_inline int ipv4(struct xdp_md *ctx, const struct iphdr *ip, void *end)
+/* True, or false and the reason to pass it; the key is spoilt then. */
+static __always_inline int is_listed4(const struct steer_settings *now, struct steer_key4 *key, __u32 *reason)
+{
+	const __u8 *listed;
+
+	for (int i = 0; i < STEER_FIRST4 && key->port; i++)
+		if (now->first4[i].address == key->address && now->first4[i].port == key->port)
+			return 1;
+	listed = bpf_map_lookup_elem(&addresses4, key);
+	if (listed && *listed == STEER_LISTED)
+		return 1;
+	key->address = 0;
+	*reason = bpf_map_lookup_elem(&addresses4, key) ? STEER_OTHER_ADDRESS : STEER_OTHER_PORT;
+	return 0;
+}
+
+static __always_inline int is_listed6(const struct steer_settings *now, struct steer_key6 *key, __u32 *reason)
+{
+	const __u8 *listed;
+
+	for (int i = 0; i < STEER_FIRST6 && key->port; i++) {
+		const struct steer_key6 *f = &now->first6[i];
+
+		if (f->address[0] == key->address[0] && f->address[1] == key->address[1] && f->address[2] == key->address[2] &&
+		    f->address[3] == key->address[3] && f->port == key->port)
+			return 1;
+	}
+	listed = bpf_map_lookup_elem(&addresses6, key);
+	if (listed && *listed == STEER_LISTED)
+		return 1;
+	__builtin_memset(key->address, 0, sizeof(key->address));
+	*reason = bpf_map_lookup_elem(&addresses6, key) ? STEER_OTHER_ADDRESS : STEER_OTHER_PORT;
+	return 0;
+}
+
+static __always_inline int ipv4(struct xdp_md *ctx, const struct steer_settings *now, const struct iphdr *ip, void *end)
 {
 	const struct udphdr *udp = (const void *)(ip + 1);
 	struct steer_key4 key = {};
-	const __u8 *listed;
-	__u32 total_bytes, source;
+	__u32 total_bytes, source, reason = 0;
 
 	if ((const void *)(ip + 1) > end || ip->version != 4 || ip->ihl < 5)
 		return pass(STEER_BAD_LENGTH);
@@ -107,11 +141,8 @@ static __always_inline int ipv4(struct xdp_md *ctx, const struct iphdr *ip, void
 		return pass(STEER_BAD_LENGTH);
 	key.address = ip->daddr;
 	key.port = udp->dest;
-	listed = bpf_map_lookup_elem(&addresses4, &key);
-	if (!listed || *listed != STEER_LISTED) {
-		key.address = 0;
-		return pass(bpf_map_lookup_elem(&addresses4, &key) ? STEER_OTHER_ADDRESS : STEER_OTHER_PORT);
-	}
+	if (!is_listed4(now, &key, &reason))
+		return pass(reason);
 	/* The frame may be longer: Ethernet pads to 60 octets. */
 	total_bytes = bpf_ntohs(ip->tot_len);
 	if (total_bytes < sizeof(*ip) || total_bytes > end - (void *)ip)
@@ -134,12 +165,11 @@ static __always_inline int is_ipv6_martian(const struct in6_addr *source, const 
 	return s[0] == d[0] && s[1] == d[1] && s[2] == d[2] && s[3] == d[3];
 }
 
-static __always_inline int ipv6(struct xdp_md *ctx, const struct ipv6hdr *ip, void *end)
+static __always_inline int ipv6(struct xdp_md *ctx, const struct steer_settings *now, const struct ipv6hdr *ip, void *end)
 {
 	const struct udphdr *udp = (const void *)(ip + 1);
 	struct steer_key6 key = {};
-	const __u8 *listed;
-	__u32 payload_bytes;
+	__u32 payload_bytes, reason = 0;
 
 	if ((const void *)(ip + 1) > end || ip->version != 6)
 		return pass(STEER_BAD_LENGTH);
@@ -161,11 +191,8 @@ static __always_inline int ipv6(struct xdp_md *ctx, const struct ipv6hdr *ip, vo
 		return pass(STEER_BAD_LENGTH);
 	__builtin_memcpy(key.address, &ip->daddr, sizeof(key.address));
 	key.port = udp->dest;
-	listed = bpf_map_lookup_elem(&addresses6, &key);
-	if (!listed || *listed != STEER_LISTED) {
-		__builtin_memset(key.address, 0, sizeof(key.address));
-		return pass(bpf_map_lookup_elem(&addresses6, &key) ? STEER_OTHER_ADDRESS : STEER_OTHER_PORT);
-	}
+	if (!is_listed6(now, &key, &reason))
+		return pass(reason);
 	payload_bytes = bpf_ntohs(ip->payload_len);
 	if (payload_bytes > end - (const void *)udp)
 		return pass(STEER_BAD_LENGTH);
@@ -205,7 +232,7 @@ int steer(struct xdp_md *ctx)
 		return pass(STEER_NOT_IP);
 	if (eth->h_dest[0] & 1)
 		return pass(STEER_MULTICAST);
-	return protocol == bpf_htons(ETH_P_IP) ? ipv4(ctx, l3, end) : ipv6(ctx, l3, end);
+	return protocol == bpf_htons(ETH_P_IP) ? ipv4(ctx, now, l3, end) : ipv6(ctx, now, l3, end);
 }
 
 char steer_license[] SEC("license") = "Dual BSD/GPL";

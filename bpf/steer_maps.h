@@ -28,9 +28,16 @@ struct steer_key6 {
  * the address was not found, to count other_address and other_port apart. */
 enum { STEER_LISTED = 1, STEER_PORT_ONLY = 2 };
 
-/* The only element of the settings map. */
+#define STEER_FIRST4 4
+#define STEER_FIRST6 2
+
+/* The only element of the settings map. first4 and first6 repeat some entries of the address maps: a query to one of them needs
+ * no look-up there. Port 0: unused. */
 struct steer_settings {
 	__u32 flags;
+	__u32 zero;
+	struct steer_key4 first4[STEER_FIRST4];
+	struct steer_key6 first6[STEER_FIRST6];
 };
 enum { STEER_F_ON = 1 }; /* off: every packet goes to the kernel */
 

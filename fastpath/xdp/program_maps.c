@@ -36,14 +36,34 @@ void xdp_program_clear_slots(struct xdp_program *p)
 			return;
 }
 
-enum err xdp_program_set_enabled(struct xdp_program *p, bool enabled)
+/* A map that was just made holds zeroes. */
+static enum err read_settings(const struct xdp_program *p, struct steer_settings *out)
 {
-	struct steer_settings settings = { .flags = enabled ? STEER_F_ON : 0 };
 	uint32_t zero = 0;
 
-	if (bpf_map_update_elem(p->map_fd[PROGRAM_MAP_SETTINGS], &zero, &settings, BPF_ANY) == 0)
+	if (bpf_map_lookup_elem(p->map_fd[PROGRAM_MAP_SETTINGS], &zero, out) == 0)
 		return ERR_OK;
-	return map_failed(p, "cannot switch steering");
+	return map_failed(p, "cannot read the settings of steering");
+}
+
+static enum err write_settings(const struct xdp_program *p, const struct steer_settings *settings)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_update_elem(p->map_fd[PROGRAM_MAP_SETTINGS], &zero, settings, BPF_ANY) == 0)
+		return ERR_OK;
+	return map_failed(p, "cannot change the settings of steering");
+}
+
+enum err xdp_program_set_enabled(struct xdp_program *p, bool enabled)
+{
+	struct steer_settings settings;
+	enum err err = read_settings(p, &settings);
+
+	if (err)
+		return err;
+	settings.flags = enabled ? STEER_F_ON : 0;
+	return write_settings(p, &settings);
 }
 
 /* --- addresses ------------------------------------------------------------------------------------------------------ */
@@ -173,6 +193,28 @@ static enum err apply(const struct xdp_program *p, const struct key_set *set)
 	return err;
 }
 
+/* The first listed pairs of each family stand in the settings too. They are written before the maps: a pair that goes must not
+ * be found there any longer, and one that comes may be found a moment earlier. */
+static enum err set_first(const struct xdp_program *p, const struct key_set set[2])
+{
+	struct steer_settings settings;
+	enum err err = read_settings(p, &settings);
+	size_t n = 0;
+
+	if (err)
+		return err;
+	memset(settings.first4, 0, sizeof(settings.first4));
+	memset(settings.first6, 0, sizeof(settings.first6));
+	for (size_t i = 0; i < set[0].count && n < STEER_FIRST4; i++)
+		if (set[0].wanted[i].value == STEER_LISTED)
+			memcpy(&settings.first4[n++], set[0].wanted[i].key, sizeof(settings.first4[0]));
+	n = 0;
+	for (size_t i = 0; i < set[1].count && n < STEER_FIRST6; i++)
+		if (set[1].wanted[i].value == STEER_LISTED)
+			memcpy(&settings.first6[n++], set[1].wanted[i].key, sizeof(settings.first6[0]));
+	return write_settings(p, &settings);
+}
+
 enum err xdp_program_set_addresses(struct xdp_program *p, const struct config_address *addresses, size_t count)
 {
 	struct key_set *set = calloc(2, sizeof(*set));
@@ -189,6 +231,8 @@ enum err xdp_program_set_addresses(struct xdp_program *p, const struct config_ad
 	if (err == ERR_NOSPACE)
 		log_write(M_XDP_MAP_FAILED, "%s: more than %d listed pairs of address and port", p->info.ifname,
 			  STEER_MAX_ADDRESSES);
+	if (!err)
+		err = set_first(p, set);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = apply(p, &set[i]);
 	free(set);

@@ -234,6 +234,48 @@ Test(steer, every_fixture_takes_its_way_and_moves_its_counter, .init = start, .f
 		check(&fixtures[i], fixtures[i].counter);
 }
 
+/* The same way and counters, whether or not the settings repeat what the maps list. */
+Test(steer, listed_first_or_not_makes_no_difference, .init = start, .fini = end)
+{
+	struct steer_settings settings = { .flags = STEER_F_ON };
+	uint32_t zero = 0;
+
+	settings.first4[1] = (struct steer_key4){ .port = htons(5353) };
+	settings.first4[3] = (struct steer_key4){ .port = htons(53) };
+	settings.first6[1] = (struct steer_key6){ .port = htons(53) };
+	cr_assert_eq(inet_pton(AF_INET, "192.0.2.99", &settings.first4[1].address), 1);
+	cr_assert_eq(inet_pton(AF_INET, "192.0.2.53", &settings.first4[3].address), 1);
+	cr_assert_eq(inet_pton(AF_INET6, "2001:db8::53", settings.first6[1].address), 1);
+	set(bpf_map__fd(steer->maps.settings), &zero, &settings);
+	for (size_t i = 0; i < ARRAY_LEN(fixtures); i++)
+		check(&fixtures[i], fixtures[i].counter);
+}
+
+Test(steer, what_is_listed_first_needs_no_map, .init = start, .fini = end)
+{
+	struct steer_settings settings = { .flags = STEER_F_ON };
+	struct steer_key4 key = { .port = htons(53) };
+	uint32_t zero = 0;
+
+	cr_assert_eq(inet_pton(AF_INET, "192.0.2.53", &key.address), 1);
+	settings.first4[2] = key;
+	set(bpf_map__fd(steer->maps.settings), &zero, &settings);
+	cr_assert_eq(bpf_map_delete_elem(bpf_map__fd(steer->maps.addresses4), &key), 0);
+	check(&fixtures[0], STEER_TAKEN);
+}
+
+/* Settings that were never written: no packet, not even one to 0.0.0.0 port 0, is on their list. */
+Test(steer, port_0_is_never_listed, .init = start, .fini = end)
+{
+	static const struct fixture nowhere = { "to 0.0.0.0 port 0", V4, STEER_OTHER_PORT,
+						.patch = { { 30, 4, { 0 } }, { 36, 2, { 0 } } } };
+	static const struct fixture nowhere6 = { "to :: port 0", V6, STEER_OTHER_PORT,
+						 .patch = { { 38, 8, { 0 } }, { 46, 8, { 0 } }, { 56, 2, { 0 } } } };
+
+	check(&nowhere, STEER_OTHER_PORT);
+	check(&nowhere6, STEER_OTHER_PORT);
+}
+
 Test(steer, an_empty_slot_passes, .init = start, .fini = end)
 {
 	uint32_t zero = 0;

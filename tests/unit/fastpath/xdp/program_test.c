@@ -242,6 +242,37 @@ static size_t entries(const char *map, size_t key_bytes)
 	return n;
 }
 
+static struct steer_settings settings(void)
+{
+	struct steer_settings out = { 0 };
+	uint32_t zero = 0;
+
+	cr_assert_eq(bpf_map_lookup_elem(pinned(STEER_MAP_SETTINGS), &zero, &out), 0);
+	return out;
+}
+
+/* Every pair that the settings repeat is listed in the maps, and up to their room every listed one is repeated. */
+static size_t repeated(void)
+{
+	struct steer_settings now = settings();
+	uint8_t value;
+	size_t n = 0;
+
+	for (size_t i = 0; i < STEER_FIRST4; i++)
+		if (now.first4[i].port) {
+			cr_assert_eq(bpf_map_lookup_elem(pinned(STEER_MAP_ADDRESSES4), &now.first4[i], &value), 0);
+			cr_expect_eq(value, STEER_LISTED);
+			n++;
+		}
+	for (size_t i = 0; i < STEER_FIRST6; i++)
+		if (now.first6[i].port) {
+			cr_assert_eq(bpf_map_lookup_elem(pinned(STEER_MAP_ADDRESSES6), &now.first6[i], &value), 0);
+			cr_expect_eq(value, STEER_LISTED);
+			n++;
+		}
+	return n;
+}
+
 Test(program, its_address_set_is_exactly_what_was_set, .init = start_open, .fini = end)
 {
 	struct config_address first[] = { address("192.0.2.1", 53), address("192.0.2.1", 5353), address("2001:db8::1", 53),
@@ -254,12 +285,21 @@ Test(program, its_address_set_is_exactly_what_was_set, .init = start_open, .fini
 	cr_expect_eq(listed("2001:db8::1", 53), STEER_LISTED);
 	cr_expect_eq(listed("0.0.0.0", 5353), STEER_PORT_ONLY);
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES4, 8), 4u);
+	cr_expect_eq(repeated(), 3u);
 	cr_assert_eq(xdp_program_set_addresses(program, second, ARRAY_LEN(second)), ERR_OK);
 	cr_expect_eq(listed("192.0.2.2", 53), STEER_LISTED);
 	cr_expect_eq(listed("192.0.2.1", 5353), 0);
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES4, 8), 3u);
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES6, 20), 0u);
+	cr_expect_eq(repeated(), 2u);
+	cr_assert_eq(xdp_program_set_enabled(program, false), ERR_OK);
+	cr_expect_eq(settings().flags, 0u);
+	cr_expect_eq(repeated(), 2u, "the switch changes nothing but itself");
+	cr_assert_eq(xdp_program_set_enabled(program, true), ERR_OK);
+	cr_expect_eq(repeated(), 2u);
 	cr_assert_eq(xdp_program_set_addresses(program, NULL, 0), ERR_OK);
+	cr_expect_eq(repeated(), 0u);
+	cr_expect_eq(settings().flags, (uint32_t)STEER_F_ON);
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES4, 8), 0u);
 }
 
@@ -303,6 +343,7 @@ Test(program, too_many_addresses_change_nothing, .init = start_open, .fini = end
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES4, 8), (size_t)STEER_MAX_ADDRESSES);
 	cr_expect_eq(xdp_program_set_addresses(program, many + 1, STEER_MAX_ADDRESSES - 1), ERR_OK);
 	cr_expect_eq(entries(STEER_MAP_ADDRESSES4, 8), (size_t)STEER_MAX_ADDRESSES);
+	cr_expect_eq(repeated(), (size_t)STEER_FIRST4);
 	free(many);
 }
 
