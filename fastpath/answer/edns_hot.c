@@ -89,12 +89,7 @@ void edns_render(struct walk *w, uint32_t end)
 	struct answer_query *q = w->q;
 	uint8_t *opt = w->r.msg + w->r.pos, *p = opt + EDNS_OPT_FIXED_BYTES;
 
-	opt[0] = 0;
-	store_be16(opt + 1, RR_OPT);
-	store_be16(opt + 3, settings->udp_payload_bytes);
-	opt[5] = (uint8_t)(w->rcode >> 4);
-	opt[6] = EDNS_VERSION;
-	store_be16(opt + 7, q->is_do ? EDNS_DO : 0);
+	edns_put_fixed(opt, settings, q->is_do, w->rcode);
 	if (unlikely(q->cookie_state != COOKIE_NONE || q->edns_options != 0)) {
 		if (wants_cookie(settings, q))
 			p = put_option(p, EDNS_COOKIE, q->cookie, COOKIE_CLIENT_BYTES + COOKIE_SERVER_BYTES);

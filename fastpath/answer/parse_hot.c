@@ -9,34 +9,36 @@
 
 static_assert(NAME_LOWER_SLACK_BYTES + NAME_MAX_BYTES <= sizeof((struct answer_query *)0)->lower + 1,
 	      "lower-casing writes ahead");
-static_assert(DNS_HEADER_BYTES + NAME_MAX_BYTES + NAME_LOWER_SLACK_BYTES <= 512, "and reads ahead within the least capacity");
+static_assert(DNS_HEADER_BYTES + NAME_MAX_BYTES + MAX(NAME_MAX_LABEL_BYTES, NAME_LOWER_SLACK_BYTES) <= 512,
+	      "and reads ahead within the least capacity");
 
-/* Fills lower, label offsets, count, bytes and hash of q from the name at *pos (in front of query_bytes); no pointers allowed. */
-ALWAYS_INLINE bool parse_question_name(struct answer_query *q, uint32_t *pos)
+#define QUESTION_FIXED_BYTES 4u /* type and class */
+/* Octets 2 to 5 of the header of a query with one question, but for bits that don't matter. */
+#define ONE_QUESTION_MASK ((uint32_t)(DNS_QR | DNS_OPCODE_MASK) << 16 | 0xffff)
+#define ONE_QUESTION ((uint32_t)OPCODE_QUERY << (16 + DNS_OPCODE_SHIFT) | 1)
+
+/* Fills lower, label offsets, count, bytes and hash of q from the name behind the header; no pointers allowed. False unless it, type and
+ * class end within the query. The labels are walked first and their end is checked then: reads stay within the least capacity. */
+ALWAYS_INLINE bool parse_question_name(struct answer_query *q)
 {
-	const uint8_t *name = q->msg + *pos;
-	uint32_t at = 0, end = MIN(q->query_bytes - *pos, NAME_MAX_BYTES);
+	const uint8_t *name = q->msg + DNS_HEADER_BYTES;
+	uint32_t at = 0, length;
 	unsigned labels = 0;
 
-	for (;;) {
-		if (unlikely(at >= end))
+	while ((length = name[at]) - 1 < NAME_MAX_LABEL_BYTES) {
+		q->label_offset[labels++] = (uint8_t)at;
+		at += 1 + length;
+		if (unlikely(at >= NAME_MAX_BYTES))
 			return false;
-		uint8_t length = name[at];
-
-		q->label_offset[labels] = (uint8_t)at;
-		if (length == 0)
-			break;
-		if (unlikely(length > NAME_MAX_LABEL_BYTES))
-			return false;
-		labels++;
-		at += 1u + length;
 	}
+	q->label_offset[labels] = (uint8_t)at;
+	if (unlikely(length != 0 || DNS_HEADER_BYTES + at + 1 + QUESTION_FIXED_BYTES > q->query_bytes))
+		return false;
 	at++;
 	q->label_count = (uint8_t)labels;
 	q->name_bytes = (uint8_t)at;
 	name_lower_inline(q->lower, name, at);
 	q->name_hash = name_hash_inline(q->lower, at);
-	*pos += at;
 	return true;
 }
 
@@ -73,8 +75,7 @@ static bool parse_opt(struct answer_query *q, const uint8_t *fixed, uint32_t rda
 	return edns_parse_options(q, fixed + 10, rdata_bytes);
 }
 
-/* The records behind the question. False: FORMERR. */
-static bool parse_records(struct answer_query *q)
+static bool read_records(struct answer_query *q)
 {
 	const uint8_t *msg = q->msg;
 	uint32_t authority = dns_nscount(msg), records = authority + dns_arcount(msg), pos = q->question_end;
@@ -106,6 +107,41 @@ static bool parse_records(struct answer_query *q)
 	return true;
 }
 
+/* The records behind the question. False: FORMERR. */
+static bool parse_records(struct answer_thread *t, struct answer_query *q)
+{
+	bool is_good = read_records(q);
+
+	if (q->has_edns)
+		counter_add(t->counters, C_EDNS, 1);
+	if (q->is_do)
+		counter_add(t->counters, C_EDNS_DO, 1);
+	return is_good;
+}
+
+/* The records behind the question when there is just an OPT without options, the rule. False, with nothing done, for all else. */
+ALWAYS_INLINE bool parse_plain_opt(struct answer_thread *t, struct answer_query *q)
+{
+	const uint8_t *opt = q->msg + q->question_end;
+
+	if (q->query_bytes - q->question_end < EDNS_OPT_FIXED_BYTES)
+		return false;
+	/* Root, type, payload size, extended rcode, version, half of the flags; then the flags and the length of the options. */
+	uint64_t head = load_be64(opt);
+	uint32_t tail = load_be32(opt + 7);
+
+	if (head >> 40 != RR_OPT || (head >> 8 & 0xff) != EDNS_VERSION || (tail & 0xffff) != 0)
+		return false;
+	q->has_edns = true;
+	q->edns_payload_bytes = (uint16_t)(head >> 24);
+	counter_add(t->counters, C_EDNS, 1);
+	if (tail >> 16 & EDNS_DO) {
+		q->is_do = true;
+		counter_add(t->counters, C_EDNS_DO, 1);
+	}
+	return true;
+}
+
 /* Types that are questions only, and those that are none. NOERROR: an ordinary type. */
 static uint16_t qtype_rcode(const struct answer_query *q)
 {
@@ -122,31 +158,42 @@ static uint16_t qtype_rcode(const struct answer_query *q)
 	}
 }
 
-static uint8_t find_zone(const struct snapshot *s, struct answer_query *q)
+/* The zone is configured, but can't be served. */
+COLD static uint8_t no_service(struct answer_thread *t, struct answer_query *q, const struct zone_view *zone)
 {
-	struct zone_set_hit hit;
+	if (zone->base)
+		counter_add(t->counters, C_ZONE_EXPIRED, 1);
+	q->rcode = RCODE_SERVFAIL;
+	q->ede = zone->base ? EDE_INVALID_DATA : EDE_NOT_READY;
+	return STATE_QUESTION;
+}
 
-	if (!zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0, &hit)) {
+ALWAYS_INLINE uint8_t find_zone(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+{
+	struct zone_set_hit hit = zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
+
+	if (unlikely(!hit.view)) {
 		q->rcode = RCODE_REFUSED;
 		q->ede = EDE_NOT_AUTHORITATIVE;
 		return STATE_QUESTION;
 	}
 	/* DS belongs to the parent's side of a cut (RFC 4035 section 3.1.4.1), if that zone is ours too. */
-	if (q->qtype == RR_DS && hit.zone_label == 0 && q->label_count > 0) {
-		struct zone_set_hit parent;
+	if (unlikely(q->qtype == RR_DS && hit.zone_label == 0 && q->label_count > 0)) {
+		struct zone_set_hit parent = zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 1);
 
-		if (zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 1, &parent))
+		if (parent.view)
 			hit = parent;
 	}
 	q->zone = hit.view;
 	q->zone_label = (uint8_t)hit.zone_label;
-	if (likely(hit.view->base))
-		zone_prefetch_slot(hit.view, q->name_hash);
+	if (unlikely(!hit.view->base || (hit.view->serve_until_s != 0 && t->wall_s >= hit.view->serve_until_s)))
+		return no_service(t, q, hit.view);
+	zone_prefetch_slot(hit.view, q->name_hash);
 	return STATE_ZONE;
 }
 
-/* Header and question are fine; OPT and TSIG are parsed. */
-static uint8_t classify(const struct snapshot *s, struct answer_query *q)
+/* Header and question are fine; OPT and TSIG are parsed. STATE_ZONE: a question for data. */
+static uint8_t classify(struct answer_query *q)
 {
 	if (q->rcode != RCODE_NOERROR)
 		return STATE_QUESTION;
@@ -157,52 +204,69 @@ static uint8_t classify(const struct snapshot *s, struct answer_query *q)
 	if (unlikely(q->qclass == RR_CLASS_CH))
 		return STATE_CHAOS;
 	q->rcode = q->qclass == RR_CLASS_IN ? qtype_rcode(q) : RCODE_REFUSED;
-	if (unlikely(q->rcode != RCODE_NOERROR))
-		return STATE_QUESTION;
-	return find_zone(s, q);
+	return likely(q->rcode == RCODE_NOERROR) ? STATE_ZONE : STATE_QUESTION;
 }
 
 /* A query without a question asks for nothing but a cookie (RFC 7873 section 5.4). */
-static uint8_t prepare_without_question(struct answer_query *q)
+static uint8_t read_without_question(struct answer_thread *t, struct answer_query *q)
 {
-	q->question_end = DNS_HEADER_BYTES;
-	if (!parse_records(q) || q->cookie_state == COOKIE_NONE)
+	if (!parse_records(t, q) || q->cookie_state == COOKIE_NONE)
 		q->rcode = RCODE_FORMERR;
 	return STATE_HEADER;
 }
 
-static uint8_t prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+/* A message that is no query with one question. */
+static uint8_t read_odd(struct answer_thread *t, struct answer_query *q)
+{
+	if (q->flags & DNS_QR) {
+		counter_add(t->counters, C_DROP_RESPONSE, 1);
+		return STATE_DROP;
+	}
+	if ((q->flags & DNS_OPCODE_MASK) != OPCODE_QUERY << DNS_OPCODE_SHIFT) {
+		q->rcode = RCODE_NOTIMP; /* what follows the header is another opcode's business */
+		return STATE_HEADER;
+	}
+	if (dns_qdcount(q->msg) == 0)
+		return read_without_question(t, q);
+	q->rcode = RCODE_FORMERR;
+	return STATE_HEADER;
+}
+
+/* The state that the message's own bytes lead to; STATE_ZONE for all questions for data. */
+ALWAYS_INLINE uint8_t read_query(struct answer_thread *t, struct answer_query *q)
 {
 	if (unlikely(q->query_bytes < DNS_HEADER_BYTES)) {
 		counter_add(t->counters, C_DROP_SHORT, 1);
 		return STATE_DROP;
 	}
-	q->flags = dns_flags(q->msg);
-	q->question_end = DNS_HEADER_BYTES;
-	if (unlikely(q->flags & DNS_QR)) {
-		counter_add(t->counters, C_DROP_RESPONSE, 1);
-		return STATE_DROP;
-	}
-	if (unlikely((q->flags & DNS_OPCODE_MASK) != OPCODE_QUERY << DNS_OPCODE_SHIFT)) {
-		q->rcode = RCODE_NOTIMP; /* what follows the header is another opcode's business */
-		return STATE_HEADER;
-	}
-	uint32_t pos = DNS_HEADER_BYTES;
+	uint32_t head = load_be32(q->msg + 2);
 
-	if (unlikely(dns_qdcount(q->msg) == 0))
-		return prepare_without_question(q);
-	if (unlikely(dns_qdcount(q->msg) != 1 || !parse_question_name(q, &pos) || pos + 4 > q->query_bytes)) {
+	q->flags = (uint16_t)(head >> 16);
+	q->question_end = DNS_HEADER_BYTES;
+	if (unlikely((head & ONE_QUESTION_MASK) != ONE_QUESTION))
+		return read_odd(t, q);
+	if (unlikely(!parse_question_name(q))) {
 		q->rcode = RCODE_FORMERR;
 		return STATE_HEADER;
 	}
-	q->qtype = load_be16(q->msg + pos);
-	q->qclass = load_be16(q->msg + pos + 2);
-	q->question_end = (uint16_t)(pos + 4);
-	if (unlikely(!parse_records(q))) {
-		q->rcode = RCODE_FORMERR;
-		return STATE_QUESTION;
+	uint32_t end = DNS_HEADER_BYTES + q->name_bytes + QUESTION_FIXED_BYTES;
+	uint32_t asked = load_be32(q->msg + end - QUESTION_FIXED_BYTES), type = asked >> 16;
+	uint64_t record_counts = load_be64(q->msg + 4) & 0xffffffffffffu;
+
+	q->qtype = (uint16_t)type;
+	q->qclass = (uint16_t)asked;
+	q->question_end = (uint16_t)end;
+	if (record_counts > 1 || (record_counts == 1 && !parse_plain_opt(t, q))) {
+		if (!parse_records(t, q)) {
+			q->rcode = RCODE_FORMERR;
+			return STATE_QUESTION;
+		}
+		return classify(q);
 	}
-	return classify(s, q);
+	/* Class IN and an ordinary type: no rcode, no TSIG to look at. */
+	if (likely((uint16_t)asked == RR_CLASS_IN && type - 1 < RR_TKEY - 1 && type != RR_OPT))
+		return STATE_ZONE;
+	return classify(q);
 }
 
 void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
@@ -211,23 +275,22 @@ void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct an
 	q->response_bytes = 0;
 	q->rcode = RCODE_NOERROR;
 	q->ede = EDE_NONE;
-	q->has_edns = q->is_do = false;
+	q->tsig_offset = 0;
 	q->cookie_state = COOKIE_NONE;
 	q->edns_options = 0;
-	q->tsig_offset = 0;
+	q->has_edns = q->is_do = false;
 	q->zone = NULL;
 	q->hint_ = NULL;
-	q->state_ = prepare(s, t, q);
 	counter_add(t->counters, C_QUERIES, 1);
-	if (q->has_edns)
-		counter_add(t->counters, C_EDNS, 1);
-	if (q->is_do)
-		counter_add(t->counters, C_EDNS_DO, 1);
+
+	uint8_t state = read_query(t, q);
+
+	q->state_ = likely(state == STATE_ZONE) ? find_zone(s, t, q) : state;
 }
 
 void answer_prefetch(const struct snapshot *s, struct answer_query *q)
 {
 	(void)s;
-	if (likely(q->state_ == STATE_ZONE && q->zone->base))
+	if (likely(q->state_ == STATE_ZONE))
 		q->hint_ = zone_prefetch_node(q->zone, q->name_hash);
 }

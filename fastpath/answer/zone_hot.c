@@ -2,7 +2,7 @@
 /* The authoritative algorithm: RFC 1034 section 4.3.2 with RFC 4592 (wildcards), 6672 (DNAME), 4035 and 5155 (proofs), 8482 (ANY),
  * 2308 (negative answers), 6604 (rcode of a chain). Each step of a chain finds its zone, node and RRset afresh; bounded by
  * ANSWER_MAX_CHAIN. Budget: 150 instructions for a name that exists. */
-#include "answer/render_inline.h"
+#include "answer/single_inline.h"
 
 /* What a step did. */
 enum step { STEP_DONE, STEP_CHAIN };
@@ -83,7 +83,6 @@ static enum step referral(struct walk *w, struct zone_at cut)
 static enum step follow(struct walk *w, uint32_t target_pos)
 {
 	struct answer_query *q = w->q;
-	struct zone_set_hit hit;
 
 	/* A response whose chain lies beyond the reach of pointers ends here: the client asks on. */
 	if (target_pos > DNS_POINTER_MAX)
@@ -93,12 +92,14 @@ static enum step follow(struct walk *w, uint32_t target_pos)
 	for (unsigned i = 0; i < w->seen_count; i++)
 		if (w->seen[i] == q->name_hash)
 			return STEP_DONE;
-	if (!zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0, &hit) ||
-	    !hit.view->base)
+	struct zone_set_hit hit = zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
+
+	if (!hit.view || !hit.view->base)
 		return STEP_DONE;
 	q->zone = hit.view;
 	q->hint_ = NULL;
 	q->zone_label = (uint8_t)hit.zone_label;
+	w->place = place_find(q, place_node(q));
 	w->name_pos = target_pos;
 	w->apex_pos = message_suffix(w->r.msg, target_pos, hit.zone_label);
 	return STEP_CHAIN;
@@ -287,10 +288,8 @@ static enum step zone_step(struct walk *w)
 	struct answer_query *q = w->q;
 	const struct zone_view *zone = q->zone;
 	const struct zone_at none = { NULL, NULL };
-	struct zone_at at = zone_find_hinted(zone, q->hint_, q->lower, q->name_bytes, q->name_hash), encloser = none, cut;
+	struct zone_at at = w->place.at, encloser = w->place.encloser, cut;
 
-	if (unlikely(!at.node))
-		encloser = zone_closest_encloser(zone, q->lower, q->label_offset, q->label_count);
 	cut = zone_node_cut(zone, at.node ? at : encloser);
 	if (unlikely(cut.node != NULL)) {
 		if (!(cut.node->flags & ZONE_NODE_CUT))

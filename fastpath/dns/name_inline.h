@@ -16,14 +16,15 @@
  * out may be in; other overlaps are not allowed. Length octets (below 'A') come through unchanged. */
 HOT ALWAYS_INLINE void name_lower_inline(uint8_t *out, const uint8_t *in, size_t n)
 {
-	typedef signed char block __attribute__((vector_size(16)));
+	typedef unsigned char block __attribute__((vector_size(16)));
+	typedef signed char signed_block __attribute__((vector_size(16)));
 
 	for (size_t i = 0; i < n; i += sizeof(block)) {
 		block v;
 
 		memcpy(&v, in + i, sizeof v);
-		/* Signed compares: octets from 0x80 are negative and stay as they are. */
-		v |= (v > '@') & (v < '[') & 0x20;
+		/* One signed compare: 'A' to 'Z' wrap to the lower end of the range, all other octets lie above. */
+		v |= (block)((signed_block)(v + 0x3f) < -128 + 26) & 0x20;
 		memcpy(out + i, &v, sizeof v);
 	}
 }

@@ -136,7 +136,7 @@ struct zone_nsec3 { /* its owner is base32hex(hash) under the apex */
 	                                 * delta, this hash has gone */
 };
 
-static_assert(sizeof(struct zone_slot) == 8, "ABI");
+static_assert(sizeof(struct zone_slot) == 8 && offsetof(struct zone_slot, node) == 4, "ABI");
 static_assert(sizeof(struct zone_node) == 40, "ABI");
 static_assert(sizeof(struct zone_embedded) == 12, "ABI");
 static_assert(sizeof(struct zone_rrset) == 16, "ABI");

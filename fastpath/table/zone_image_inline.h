@@ -51,8 +51,8 @@ HOT ALWAYS_INLINE uint64_t zone_fold_word(uint64_t word)
 	uint64_t from_a = low7 + (0x80 - 'A') * ones, above_z = low7 + (0x7f - 'Z') * ones;
 	return word | ((from_a & ~above_z & ~word & (0x80 * ones)) >> 2);
 }
-/* Whether a node's name equals a lower-cased one of the same length. */
-HOT ALWAYS_INLINE bool zone_name_is(const uint8_t *stored, const uint8_t *lower, size_t bytes)
+/* zone_name_is of names whose octets differ: equal but for case? Out of line: stored names are mostly in lower case. */
+HOT __attribute__((noinline, unused)) static bool zone_name_folds(const uint8_t *stored, const uint8_t *lower, size_t bytes)
 {
 	uint64_t a, b = 0;
 	if (bytes < sizeof a) {
@@ -61,16 +61,39 @@ HOT ALWAYS_INLINE bool zone_name_is(const uint8_t *stored, const uint8_t *lower,
 			b |= (uint64_t)lower[i] << (8 * i);
 		return zone_fold_word(a) == b;
 	}
-	size_t i = 0;
-	for (; i + sizeof a < bytes; i += sizeof a) {
+	for (size_t i = 0; i + sizeof a < bytes; i += sizeof a) {
 		memcpy(&a, stored + i, sizeof a);
 		memcpy(&b, lower + i, sizeof b);
-		if (a != b && zone_fold_word(a) != b)
+		if (zone_fold_word(a) != b)
 			return false;
 	}
 	memcpy(&a, stored + bytes - sizeof a, sizeof a);
 	memcpy(&b, lower + bytes - sizeof b, sizeof b);
-	return a == b || zone_fold_word(a) == b;
+	return zone_fold_word(a) == b;
+}
+/* Whether a node's name equals a lower-cased one of the same length. Words that overlap at the end, no branch for a match. */
+HOT ALWAYS_INLINE bool zone_name_is(const uint8_t *stored, const uint8_t *lower, size_t bytes)
+{
+	uint64_t a, b, difference;
+	if (unlikely(bytes < sizeof a))
+		return zone_name_folds(stored, lower, bytes);
+	memcpy(&a, stored + bytes - sizeof a, sizeof a);
+	memcpy(&b, lower + bytes - sizeof b, sizeof b);
+	difference = a ^ b;
+	for (size_t i = sizeof a; i < bytes; i += sizeof a) {
+		memcpy(&a, stored + i - sizeof a, sizeof a);
+		memcpy(&b, lower + i - sizeof b, sizeof b);
+		difference |= a ^ b;
+	}
+	return likely(difference == 0) || zone_name_folds(stored, lower, bytes);
+}
+
+/* A slot in one load: its tag in the low half, its node in the high one. */
+HOT ALWAYS_INLINE uint64_t zone_slot_word(const struct zone_slot *slot)
+{
+	uint64_t word;
+	memcpy(&word, slot, sizeof word);
+	return word;
 }
 
 /* The node of a name in this image alone, deleted ones included; NULL if there is none. Bound: max_probe. */
@@ -80,11 +103,11 @@ HOT ALWAYS_INLINE const struct zone_node *zone_image_find(const struct zone_imag
 	const struct zone_slot *slots = zone_ptr(image, image->slots);
 	uint32_t mask = image->slot_mask, tag = (uint32_t)(hash >> 32), at = (uint32_t)hash & mask;
 	for (uint32_t left = image->max_probe; left > 0; left--) {
-		struct zone_slot slot = slots[at];
-		if (slot.node == 0)
+		uint64_t slot = zone_slot_word(&slots[at]);
+		if (slot >> 32 == 0)
 			return NULL;
-		if (likely(slot.tag == tag)) {
-			const struct zone_node *node = zone_ptr(image, slot.node);
+		if (likely((uint32_t)slot == tag)) {
+			const struct zone_node *node = zone_ptr(image, (zone_ref)(slot >> 32));
 			if (likely(node->name_bytes == bytes && zone_name_is(zone_node_name(node), lower, bytes)))
 				return node;
 		}
@@ -161,12 +184,15 @@ HOT ALWAYS_INLINE const struct zone_node *zone_prefetch_node(const struct zone_v
 {
 	const struct zone_image *image = view->base;
 	const struct zone_slot *slots = zone_ptr(image, image->slots);
-	for (uint32_t i = 0; i < ZONE_PREFETCH_PROBES && likely(view->delta_count == 0); i++) {
-		struct zone_slot slot = slots[((uint32_t)hash + i) & image->slot_mask];
-		if (slot.node == 0)
+	uint32_t mask = image->slot_mask, at = (uint32_t)hash, tag = (uint32_t)(hash >> 32);
+	if (unlikely(view->delta_count != 0))
+		return NULL;
+	for (uint32_t end = at + ZONE_PREFETCH_PROBES; at != end; at++) {
+		uint64_t slot = zone_slot_word(&slots[at & mask]);
+		if (slot >> 32 == 0)
 			return NULL;
-		if (slot.tag == (uint32_t)(hash >> 32)) {
-			const struct zone_node *node = zone_ptr(image, slot.node);
+		if (likely((uint32_t)slot == tag)) {
+			const struct zone_node *node = zone_ptr(image, (zone_ref)(slot >> 32));
 			__builtin_prefetch(node);
 			__builtin_prefetch((const uint8_t *)node + CACHE_LINE);
 			return node;

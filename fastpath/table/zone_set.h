@@ -127,11 +127,11 @@ void zone_set_each(const struct zone_set *set, void (*each)(void *user, const ui
 		   void *user);
 
 /* Hot: the longest zone at or above the name. label_offset[i] is the offset of the i-th label from the left in `lower`,
- * label_offset[labels] that of the root octet. False if there is none. *zone_label: index of the apex's first label.
- * `skip` > 0 starts the search that many labels up (DS goes to the parent's zone: skip 1). */
+ * label_offset[labels] that of the root octet. `skip` > 0 starts the search that many labels up (DS goes to the parent's zone:
+ * skip 1). */
 struct zone_set_hit {
-	const struct zone_view *view;
-	unsigned zone_label;
+	const struct zone_view *view; /* NULL: there is none */
+	unsigned zone_label;	      /* index of the apex's first label */
 };
-HOT bool zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes, const uint8_t *label_offset,
-		       unsigned labels, unsigned skip, struct zone_set_hit *hit);
+MUST_USE HOT struct zone_set_hit zone_set_find(const struct zone_set *set, const uint8_t *lower, size_t bytes,
+					       const uint8_t *label_offset, unsigned labels, unsigned skip);

@@ -131,8 +131,8 @@ static const char *find(const struct zone_set *set, const char *text, unsigned s
 	unsigned labels = name_labels(name);
 	for (unsigned i = 0; i <= labels; i++)
 		offset[i] = (uint8_t)name_suffix_offset(name, i);
-	struct zone_set_hit hit;
-	if (!zone_set_find(set, name, bytes, offset, labels, skip, &hit))
+	struct zone_set_hit hit = zone_set_find(set, name, bytes, offset, labels, skip);
+	if (!hit.view)
 		return "none";
 	if (!hit.view->base) {
 		snprintf(out, sizeof(out), "%s#%u", hit.view->flags & ZONE_VIEW_UNUSABLE ? "unusable" : "?", hit.zone_label);
@@ -313,8 +313,8 @@ Test(zone_set, deltas_are_part_of_the_view)
 	void *map = finish_map(b, &bytes);
 	cr_assert_eq(attach_map(&set, map, bytes, &segment, 1, &why), ERR_OK, "%s", why);
 	uint8_t offset[] = { 0, 8 };
-	struct zone_set_hit hit;
-	cr_assert(zone_set_find(set, name, 9, offset, 1, 0, &hit));
+	struct zone_set_hit hit = zone_set_find(set, name, 9, offset, 1, 0);
+	cr_assert(hit.view);
 	cr_assert_eq(hit.view->delta_count, 2);
 	cr_expect_eq(hit.view->base->serial, 1);
 	cr_expect_eq(hit.view->delta[0]->serial, 2);

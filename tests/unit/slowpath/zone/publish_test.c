@@ -93,8 +93,8 @@ static int64_t served(const char *zone)
 	name_lower(lower, name, bytes);
 	for (unsigned i = 0; i <= name_labels(lower); i++)
 		offset[i] = (uint8_t)name_suffix_offset(lower, i);
-	struct zone_set_hit hit;
-	if (!zone_set_find(s->zones, lower, bytes, offset, name_labels(lower), 0, &hit))
+	struct zone_set_hit hit = zone_set_find(s->zones, lower, bytes, offset, name_labels(lower), 0);
+	if (!hit.view)
 		return -1;
 	return hit.view->base ? (int64_t)hit.view->base->serial : 0;
 }
