@@ -115,7 +115,12 @@ static enum err load(struct loader *l, const uint8_t *zone, bool is_forced, bool
 	uint32_t served = publisher_zones(l->config.publisher);
 	reply->why = zone ? "no such zone" : "out of memory";
 	enum err err = reload_run(l->config.store, &request, &reply->result);
-	if (err != ERR_OK || is_stopped(l))
+	if (err == ERR_OK && is_stopped(l)) {
+		/* Some zones were not looked at, and none is published. */
+		reload_result_fini(&reply->result);
+		return ERR_CLOSED;
+	}
+	if (err != ERR_OK)
 		return err;
 	log_result(&reply->result);
 	bool is_changed = reply->result.loaded > 0 || served != zone_store_zones(l->config.store);

@@ -249,6 +249,41 @@ Test(loader, stopping_answers_everybody_who_waits)
 	loader = NULL;
 }
 
+static struct loader_reply reply_at_stop;
+
+static void *ask_for_all(void *user)
+{
+	*(enum err *)user = loader_reload(loader, NULL, false, &reply_at_stop);
+	return NULL;
+}
+
+/* Stopped at different moments of a reload: before, while reading, between reading and publication, after. */
+Test(loader, a_reload_that_a_stop_cut_short_is_no_success)
+{
+	world_add(&w, "a.example");
+	for (unsigned turn = 0; turn < 12; turn++) {
+		pthread_t thread;
+		enum err err = ERR_OK;
+		world_put_zone(&w, "a.example", 2 * turn + 1, 10000);
+		atomic_store(&started, 0);
+		start();
+		world_put_zone(&w, "a.example", 2 * turn + 2, 10000);
+		cr_assert_eq(pthread_create(&thread, NULL, ask_for_all, &err), 0);
+		usleep(turn * 2000);
+		loader_stop(loader);
+		pthread_join(thread, NULL);
+		if (err == ERR_OK && reply_at_stop.err == ERR_OK) {
+			cr_expect_eq(world_serial(&w, "a.example"), 2 * turn + 2, "turn %u", turn);
+			cr_expect_eq(reply_at_stop.result.loaded, 1, "turn %u", turn);
+		}
+		if (err == ERR_OK)
+			reload_result_fini(&reply_at_stop.result);
+		loader_destroy(loader);
+		loader = NULL;
+		zone_image_files_fini(&files);
+	}
+}
+
 Test(loader, a_wish_needs_nobody_to_wait)
 {
 	world_put_zone(&w, "a.example", 1, 3);
