@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/snapshot.h"
+#include "base/race.h"
 
 #include <stdlib.h>
 #include <urcu/urcu-qsbr.h>
@@ -29,8 +30,13 @@ void snapshot_publish(struct snapshot_holder *h, struct snapshot *take)
 	if (!old)
 		return;
 	urcu_qsbr_synchronize_rcu();
+	race_after(&urcu_qsbr_flavor);
 	snapshot_destroy(old);
 }
 
 void snapshot_thread_register(void) { urcu_qsbr_register_thread(); }
-void snapshot_thread_unregister(void) { urcu_qsbr_unregister_thread(); }
+void snapshot_thread_unregister(void)
+{
+	race_before(&urcu_qsbr_flavor);
+	urcu_qsbr_unregister_thread();
+}
