@@ -1,5 +1,5 @@
 # config: see the lists in the Makefile
-LIB += config/glance.c config/load.c config/load_value.c config/load_zones.c config/reference.c config/schema.c config/tree.c config/value.c
+LIB += config/glance.c config/load.c config/load_value.c config/load_zones.c config/load_forward.c config/reference.c config/schema.c config/tree.c config/value.c
 
 # The generated pages: `make docs` writes them, `make docs-check` (part of lint) says whether they are what is committed.
 DOCS_GENERATOR := $(O)/gen/docs

@@ -2,7 +2,7 @@
 /* config.h: skua.yaml as the processes see it, loaded by one schema table (config/schema.c) from which docs/config.md is
  * made too. Owned whole by config_free. Every key has a default there; a value here is always present and in range.
  * A key is spelled as its field, with hyphens, in the section that the struct names: server.udp_payload is
- * "server: udp-payload:"; a unit at a field's end (_ms, _us) is not part of the key. */
+ * "server: udp-payload:"; a unit at a field's end (_s, _ms, _us) is not part of the key. */
 #pragma once
 #include "base/base.h"
 #include "dns/name.h"
@@ -11,6 +11,11 @@
 #define CONFIG_MAX_INTERFACES 16
 #define CONFIG_MAX_CPUS 256
 #define CONFIG_MAX_ZONES 1000000
+#define CONFIG_MAX_FORWARD_ZONES 4096
+#define CONFIG_MAX_PREFIXES 1000000
+#define CONFIG_MAX_RECORDS 100000
+#define CONFIG_MAX_HOSTS_FILES 64
+#define CONFIG_MAX_NAMES 1024
 #define CONFIG_MAX_BYTES (128u << 20) /* of the file */
 #define CONFIG_MAX_ERRORS 50	      /* reported of one file */
 
@@ -27,6 +32,18 @@ struct config_address {
 enum config_xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZEROCOPY, XDP_MODE_COPY, XDP_MODE_SKB };
 enum config_reply { REPLY_SWAP, REPLY_ROUTE };
 
+struct config_prefix {
+	uint8_t family;	     /* 4 or 6 */
+	uint8_t bits;	     /* of the address; the others are zero */
+	uint8_t address[16]; /* as in struct config_address */
+	struct config_place place;
+};
+struct config_name {
+	uint8_t *name; /* wire, lower-cased */
+	size_t name_bytes;
+	const char *text; /* as written; lies behind name */
+	struct config_place place;
+};
 struct config_zone {
 	const uint8_t *name; /* wire, lower-cased */
 	size_t name_bytes;
@@ -35,23 +52,24 @@ struct config_zone {
 	struct config_place place;
 };
 
-enum config_forward_strategy { CONFIG_FORWARD_FASTEST, CONFIG_FORWARD_ORDERED, CONFIG_FORWARD_SPREAD };
 #define CONFIG_MAX_UPSTREAMS 64 /* of one forward zone */
+enum config_strategy { STRATEGY_ORDERED, STRATEGY_FASTEST, STRATEGY_SPREAD };
 
-struct config_upstream { /* "ADDR", "ADDR:PORT", "tls://ADDR[:PORT]#NAME", "tls://ADDR[:PORT]#sha256/BASE64" */
-	struct config_address address; /* default port 53, with tls:// 853; text is as written */
-	bool is_tls;
-	const char *auth_name; /* NULL: none */
-	uint8_t pin[32];       /* SHA-256 of the SubjectPublicKeyInfo */
+/* A server that questions are forwarded to. */
+struct config_upstream {
+	struct config_address address; /* port 53, with TLS 853, unless another one is given; text is address and port */
+	bool is_tls;		       /* then auth_name or has_pin (RFC 8310) */
+	char *auth_name;	       /* the name that its certificate must have; NULL: none */
+	uint8_t pin[32];	       /* SHA-256 of its SubjectPublicKeyInfo (RFC 7858 section 4.2) */
 	bool has_pin;
+	struct config_place place;
 };
 struct config_forward {
-	const uint8_t *name; /* wire, lower-cased */
-	size_t name_bytes;
-	const struct config_upstream *to; /* 1 to CONFIG_MAX_UPSTREAMS */
-	size_t to_count;
+	struct config_name zone;
+	struct config_upstream *to;
+	size_t count; /* 1..CONFIG_MAX_UPSTREAMS */
 	bool dnssec;
-	enum config_forward_strategy strategy;
+	enum config_strategy strategy;
 	struct config_place place;
 };
 
@@ -95,9 +113,37 @@ struct config {
 	} tcp;
 	struct config_zone *zone;       /* no two of one name */
 	size_t zone_count;
-	struct config_forward *forward; /* no two of one name */
+	struct config_forward *forward; /* no two of one zone; none: no recursion */
 	size_t forward_count;
-	struct { uint64_t max_zone_bytes; } limits;         /* memory that building one zone may take; default 16 GiB */
+	struct {
+		struct config_prefix *allow;    /* default 127.0.0.0/8, ::1/128 */
+		size_t allow_count;
+	} recursion;
+	struct {
+		uint64_t memory;        /* octets; 0: auto, a quarter of the machine's, at most 4 GiB */
+		unsigned max_ttl_s, min_ttl_s;  /* 1 d, 0; min is never above max */
+		unsigned negative_ttl_s;        /* at most; 1 h */
+		unsigned stale_for_s, stale_ttl_s;      /* RFC 8767: how long an expired answer may serve (0: never), with which TTL; 1 d, 30 s */
+		unsigned stale_wait_ms; /* the client response timer: how long a client waits until it gets a stale answer; 1.8 s */
+		bool prefetch;          /* default true */
+		char *file;             /* that outlives the box's restart; "": none */
+	} cache;
+	struct {
+		bool special_names;     /* answer names that must not leak (RFC 6303, 6761, 7686, 8375); default true */
+		struct config_name *special_names_off;  /* but not these and what is below them */
+		size_t special_names_off_count;
+		char **hosts;           /* paths of hosts files */
+		size_t hosts_count;
+		char **records;         /* lines of a master file; their owners are below the root */
+		size_t records_count;
+	} local;
+	struct {
+		uint64_t max_zone_bytes;        /* memory that building one zone may take; default 16 GiB */
+		unsigned max_questions;         /* that are being resolved, in all: 20000 */
+		unsigned max_questions_per_client;      /* of one client prefix: 1000 */
+		unsigned max_questions_per_upstream;    /* 10000 */
+		unsigned question_time_ms;      /* until a question is given up: 5 s */
+	} limits;
 	struct { struct { int subsystem, level; } *level; size_t level_count; } log;   /* one for every subsystem */
 	void *zone_memory_;             /* what the zones' pointers point into */
 	uint32_t zones_line_, zones_end_line_;  /* lines [from, to) that hold the zones and nothing else; 0: there are none such */

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_WORDS 32 /* rows of a section, and sections */
+#define MAX_WORDS 32	     /* rows of a section, and sections */
+#define MAX_FALLBACK_WORDS 4 /* of a list */
 
 bool load_is_null(const struct tree_node *node)
 {
@@ -134,23 +135,40 @@ static void host_name(char out[static 128])
 	snprintf(out, 128, "%.127s", host);
 }
 
-/* A row's default, by the same way as a value of the file. The schema's defaults are a word, "", [] or [ one word ]. */
-static void load_fallback(struct loader *l, const struct schema_row *row, const char *key)
+/* The entries of "[ a, b ]" as a list. text: room for them. */
+static void fallback_list(struct tree_node *list, struct tree_node entry[static MAX_FALLBACK_WORDS], char text[static 128])
+{
+	char *rest = text;
+
+	for (char *word; (word = strsep(&rest, " ,[]"));) {
+		if (!*word)
+			continue;
+		struct tree_node *n = &entry[list->child_count];
+		ASSERT(list->child_count < MAX_FALLBACK_WORDS);
+		*n = (struct tree_node){ .kind = TREE_SCALAR, .text = word, .text_bytes = strlen(word) };
+		if (list->last_child)
+			list->last_child->next = n;
+		else
+			list->child = n;
+		list->last_child = n;
+		list->child_count++;
+	}
+}
+
+/* The schema's defaults are a word, "", [] or [ words, with commas ]. */
+void load_fallback(struct loader *l, const struct schema_row *row, const char *key)
 {
 	unsigned errors_before = l->reporter.error_count;
 	char text[128];
-	struct tree_node entry = { .kind = TREE_SCALAR, .text = text }, node = entry;
+	struct tree_node entry[MAX_FALLBACK_WORDS], node = { .kind = TREE_SCALAR, .text = text };
 
 	if (!row->fallback) {
 		host_name(text);
 		node.is_quoted = true;
 	} else if (row->fallback[0] == '[') {
 		node = (struct tree_node){ .kind = TREE_LIST };
-		if (sscanf(row->fallback, "[ %127[^] ]", text) == 1) {
-			node.child = node.last_child = &entry;
-			node.child_count = 1;
-			entry.text_bytes = strlen(text);
-		}
+		snprintf(text, sizeof text, "%s", row->fallback);
+		fallback_list(&node, entry, text);
 	} else {
 		node.is_quoted = strcmp(row->fallback, "\"\"") == 0;
 		snprintf(text, sizeof text, "%s", node.is_quoted ? "" : row->fallback);
@@ -177,9 +195,9 @@ static void load_section(struct loader *l, const struct schema_section *section,
 		const struct schema_row *row = &section->rows[i];
 		const struct tree_node *node = load_find(map, row->key);
 		snprintf(key, sizeof key, "%s.%s", section->name, row->key);
-		if (!node)
+		if (!node && row->kind != SCHEMA_LATER)
 			load_fallback(l, row, key);
-		else if (node->kind != TREE_REFUSED)
+		else if (node && node->kind != TREE_REFUSED)
 			load_value(l, row, node, key);
 	}
 }
@@ -189,8 +207,12 @@ static void check_whole(struct loader *l, const struct tree_node *root)
 {
 	const struct tree_node *secrets = load_find(load_find(root, "server"), "cookie-secrets");
 	const struct tree_node *per_client = load_find(load_find(root, "tcp"), "max-per-client");
+	const struct tree_node *cache = load_find(root, "cache");
 	const struct config *c = l->config;
 
+	if (cache && c->cache.min_ttl_s > c->cache.max_ttl_s)
+		reporter_error(&l->reporter, load_find(cache, "min-ttl") ? load_find(cache, "min-ttl")->place : cache->key_place,
+			       "cache.min-ttl: %u s are more than cache.max-ttl (%u s)", c->cache.min_ttl_s, c->cache.max_ttl_s);
 	if (secrets && c->server.cookie_secret_count && !c->server.cookies)
 		reporter_warning(&l->reporter, secrets->place,
 				 "server.cookie-secrets: have no effect while server.cookies is false");
@@ -225,8 +247,10 @@ static void load_tree(struct loader *l, const struct tree_node *root)
 		check_sections(l, root);
 	for (size_t i = 0; i < schema_section_count && !l->is_out_of_memory; i++) {
 		const struct schema_section *section = &schema_sections[i];
-		if (section->is_list)
+		if (section->list == SCHEMA_LIST_ZONES)
 			load_zones(l, section, load_find(root, section->name));
+		else if (section->list == SCHEMA_LIST_FORWARD)
+			load_forward(l, section, load_find(root, section->name));
 		else if (!section->is_later)
 			load_section(l, section, load_find(root, section->name));
 	}
@@ -264,6 +288,7 @@ enum err config_load(struct config **out, const char *path, const char *text, si
 	l.config = calloc(1, sizeof *l.config);
 	if (!l.config)
 		return ERR_NOMEM;
+	l.base = l.config;
 	l.config->path = strdup(path);
 	l.config->log.level = calloc(LOG_SUBSYSTEM_COUNT_, sizeof *l.config->log.level);
 	if (l.config->path && l.config->log.level)
@@ -285,24 +310,41 @@ enum err config_load(struct config **out, const char *path, const char *text, si
 	return err;
 }
 
-static void free_field(struct config *c, const struct schema_row *row)
+void load_free_field(void *base, const struct schema_row *row)
 {
+	size_t count = *(size_t *)((char *)base + row->count_offset);
 	void *field;
 
 	switch (row->kind) {
 	case SCHEMA_INTERFACES:
 	case SCHEMA_SECRETS:
-		memcpy(&field, (char *)c + row->offset, sizeof field);
-		for (size_t i = 0; field && i < *(size_t *)((char *)c + row->count_offset); i++)
+	case SCHEMA_PATHS:
+	case SCHEMA_RECORDS:
+		memcpy(&field, (char *)base + row->offset, sizeof field);
+		for (size_t i = 0; field && i < count; i++)
 			free(((char **)field)[i]);
 		free(field);
 		break;
+	case SCHEMA_NAMES:
+		memcpy(&field, (char *)base + row->offset, sizeof field);
+		for (size_t i = 0; field && i < count; i++)
+			free(((struct config_name *)field)[i].name);
+		free(field);
+		break;
+	case SCHEMA_UPSTREAMS:
+		memcpy(&field, (char *)base + row->offset, sizeof field);
+		for (size_t i = 0; field && i < count; i++)
+			free(((struct config_upstream *)field)[i].auth_name);
+		free(field);
+		break;
+	case SCHEMA_FORWARD_ZONE: free(((struct config_forward *)base)->zone.name); break;
 	case SCHEMA_TEXT:
 	case SCHEMA_USER:
 	case SCHEMA_PATH:
 	case SCHEMA_ADDRESSES:
+	case SCHEMA_PREFIXES:
 	case SCHEMA_CPUS:
-		memcpy(&field, (char *)c + row->offset, sizeof field);
+		memcpy(&field, (char *)base + row->offset, sizeof field);
 		free(field);
 		break;
 	default: break;
@@ -314,9 +356,15 @@ void config_free(struct config *c)
 	if (!c)
 		return;
 	for (size_t i = 0; i < schema_section_count; i++) {
-		for (size_t k = 0; k < schema_sections[i].row_count; k++)
-			free_field(c, &schema_sections[i].rows[k]);
+		const struct schema_section *section = &schema_sections[i];
+		for (size_t k = 0; k < section->row_count; k++) {
+			if (section->list == SCHEMA_LIST_NONE)
+				load_free_field(c, &section->rows[k]);
+			for (size_t f = 0; section->list == SCHEMA_LIST_FORWARD && f < c->forward_count; f++)
+				load_free_field(&c->forward[f], &section->rows[k]);
+		}
 	}
+	free(c->forward);
 	load_zones_free(c);
 	free(c->log.level);
 	free(c->path);

@@ -28,7 +28,7 @@ void load_expected(struct loader *l, const struct schema_row *row, const struct 
 			       node->kind == TREE_LIST ? "list" : "mapping");
 }
 
-static void *field_of(const struct loader *l, const struct schema_row *row) { return (char *)l->config + row->offset; }
+static void *field_of(const struct loader *l, const struct schema_row *row) { return (char *)l->base + row->offset; }
 
 static void set_text(struct loader *l, const struct schema_row *row, const char *text)
 {
@@ -152,7 +152,9 @@ static void set_scalar(struct loader *l, const struct schema_row *row, const str
 		break;
 	case SCHEMA_PATH:
 		ok = true; /* or reported */
-		if (load_path(l, row, node, key, path))
+		if (row->is_optional && !*node->text)
+			set_text(l, row, "");
+		else if (load_path(l, row, node, key, path))
 			set_text(l, row, path);
 		break;
 	case SCHEMA_BOOL:
@@ -178,7 +180,7 @@ static void *make_list(struct loader *l, const struct schema_row *row, size_t co
 
 static size_t *count_of(const struct loader *l, const struct schema_row *row)
 {
-	return (size_t *)((char *)l->config + row->count_offset);
+	return (size_t *)((char *)l->base + row->count_offset);
 }
 
 static void add_address(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list)
@@ -200,6 +202,138 @@ static void add_address(struct loader *l, const struct schema_row *row, const st
 	}
 	a->place = node->place;
 	++*count_of(l, row);
+}
+
+static void add_prefix(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list)
+{
+	struct config_prefix *p = &((struct config_prefix *)list)[*count_of(l, row)];
+	const char *why = NULL;
+
+	if (!value_prefix(node->text, p, &why)) {
+		reporter_error(&l->reporter, node->place, "%s: \"%.*s\" is not a prefix: %s", key, SHOWN_BYTES, node->text, why);
+		return;
+	}
+	p->place = node->place;
+	++*count_of(l, row);
+}
+
+static bool is_same_server(const struct config_upstream *a, const struct config_upstream *b)
+{
+	return a->is_tls == b->is_tls && a->address.family == b->address.family && a->address.port == b->address.port &&
+	       memcmp(a->address.address, b->address.address, sizeof a->address.address) == 0;
+}
+
+static void add_upstream(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key,
+			 void *list)
+{
+	struct config_upstream *all = list, *u = &all[*count_of(l, row)];
+	const char *why = NULL, *auth_name = NULL;
+
+	if (!value_upstream(node->text, u, &auth_name, &why)) {
+		reporter_error(&l->reporter, node->place, "%s: \"%.*s\" is not a server: %s", key, SHOWN_BYTES, node->text, why);
+		return;
+	}
+	for (struct config_upstream *b = all; b < u; b++) {
+		if (is_same_server(b, u)) {
+			reporter_error(&l->reporter, node->place, "%s: %s stands at line %u, column %u already", key,
+				       u->address.text, b->place.line, b->place.column);
+			return;
+		}
+	}
+	u->place = u->address.place = node->place;
+	if (auth_name && !(u->auth_name = strdup(auth_name)))
+		l->is_out_of_memory = true;
+	++*count_of(l, row);
+}
+
+size_t load_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key,
+		 uint8_t out[static NAME_MAX_BYTES])
+{
+	static const uint8_t root[1];
+	const char *why = NULL;
+
+	if (node->kind != TREE_SCALAR || load_is_null(node) || !*node->text) {
+		load_expected(l, row, node, key);
+		return 0;
+	}
+	size_t bytes = name_from_text(out, node->text, node->text_bytes, root, &why);
+	if (bytes == 0)
+		reporter_error(&l->reporter, node->place, "%s: \"%.60s\" is not a domain name: %s", key, node->text, why);
+	else
+		name_lower(out, out, bytes);
+	return bytes;
+}
+
+bool load_keep_name(struct loader *l, struct config_name *out, const uint8_t *name, size_t name_bytes,
+		    const struct tree_node *node)
+{
+	uint8_t *copy = malloc(name_bytes + node->text_bytes + 1);
+
+	if (!copy) {
+		l->is_out_of_memory = true;
+		return false;
+	}
+	memcpy(copy, name, name_bytes);
+	memcpy(copy + name_bytes, node->text, node->text_bytes + 1);
+	*out = (struct config_name){
+		.name = copy, .name_bytes = name_bytes, .text = (char *)copy + name_bytes, .place = node->place
+	};
+	return true;
+}
+
+static void add_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list)
+{
+	struct config_name *all = list;
+	uint8_t name[NAME_MAX_BYTES];
+
+	size_t bytes = load_name(l, row, node, key, name);
+	if (bytes == 0)
+		return;
+	for (size_t i = 0; i < *count_of(l, row); i++) {
+		if (all[i].name_bytes == bytes && memcmp(all[i].name, name, bytes) == 0) {
+			reporter_error(&l->reporter, node->place, "%s: stands in the list already", key);
+			return;
+		}
+	}
+	if (load_keep_name(l, &all[*count_of(l, row)], name, bytes, node))
+		++*count_of(l, row);
+}
+
+static void set_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key)
+{
+	uint8_t name[NAME_MAX_BYTES];
+	size_t bytes = load_name(l, row, node, key, name);
+
+	if (bytes)
+		(void)!load_keep_name(l, field_of(l, row), name, bytes, node);
+}
+
+static void add_path(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list)
+{
+	static const struct schema_row path = { .kind = SCHEMA_PATH, .max = LOAD_PATH_BYTES - 1 };
+	char absolute[LOAD_PATH_BYTES];
+
+	if (!load_path(l, &path, node, key, absolute))
+		return;
+	char *copy = strdup(absolute);
+	if (copy)
+		((char **)list)[(*count_of(l, row))++] = copy;
+	else
+		l->is_out_of_memory = true;
+}
+
+/* A line of a master file: what it says is found out by those who read it. */
+static void add_record(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list)
+{
+	if (!*node->text || strpbrk(node->text, "\r\n")) {
+		reporter_error(&l->reporter, node->place, "%s: expected one line of a master file", key);
+		return;
+	}
+	char *copy = strdup(node->text);
+	if (copy)
+		((char **)list)[(*count_of(l, row))++] = copy;
+	else
+		l->is_out_of_memory = true;
 }
 
 /* Interfaces and secrets. */
@@ -229,9 +363,23 @@ static void add_text(struct loader *l, const struct schema_row *row, const struc
 		l->is_out_of_memory = true;
 }
 
+/* Lists of texts: how large an entry is, and what adds one. */
+static const struct {
+	size_t entry_bytes;
+	void (*add)(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key, void *list);
+} lists[] = {
+	[SCHEMA_ADDRESSES] = { sizeof(struct config_address), add_address },
+	[SCHEMA_PREFIXES] = { sizeof(struct config_prefix), add_prefix },
+	[SCHEMA_UPSTREAMS] = { sizeof(struct config_upstream), add_upstream },
+	[SCHEMA_NAMES] = { sizeof(struct config_name), add_name },
+	[SCHEMA_PATHS] = { sizeof(char *), add_path },
+	[SCHEMA_RECORDS] = { sizeof(char *), add_record },
+	[SCHEMA_INTERFACES] = { sizeof(char *), add_text },
+	[SCHEMA_SECRETS] = { sizeof(char *), add_text },
+};
+
 static void set_list(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key)
 {
-	bool is_address = row->kind == SCHEMA_ADDRESSES;
 	char entry_key[LOAD_KEY_BYTES];
 	size_t i = 0;
 
@@ -246,7 +394,7 @@ static void set_list(struct loader *l, const struct schema_row *row, const struc
 		}
 		return;
 	}
-	void *list = make_list(l, row, node->child_count, is_address ? sizeof(struct config_address) : sizeof(char *));
+	void *list = make_list(l, row, node->child_count, lists[row->kind].entry_bytes);
 	if (!list)
 		return;
 	for (const struct tree_node *entry = node->child; entry; entry = entry->next, i++) {
@@ -255,10 +403,8 @@ static void set_list(struct loader *l, const struct schema_row *row, const struc
 			continue;
 		if (entry->kind != TREE_SCALAR || load_is_null(entry))
 			reporter_error(&l->reporter, entry->place, "%s: expected a text", entry_key);
-		else if (is_address)
-			add_address(l, row, entry, entry_key, list);
 		else
-			add_text(l, row, entry, entry_key, list);
+			lists[row->kind].add(l, row, entry, entry_key, list);
 	}
 }
 
@@ -296,6 +442,11 @@ void load_value(struct loader *l, const struct schema_row *row, const struct tre
 {
 	switch (row->kind) {
 	case SCHEMA_ADDRESSES:
+	case SCHEMA_PREFIXES:
+	case SCHEMA_NAMES:
+	case SCHEMA_PATHS:
+	case SCHEMA_RECORDS:
+	case SCHEMA_UPSTREAMS:
 	case SCHEMA_INTERFACES:
 	case SCHEMA_SECRETS: set_list(l, row, node, key); break;
 	case SCHEMA_CPUS: set_cpus(l, row, node, key); break;
@@ -306,6 +457,8 @@ void load_value(struct loader *l, const struct schema_row *row, const struct tre
 		else
 			set_choice(l, row, node, key);
 		break;
+	case SCHEMA_FORWARD_ZONE: set_name(l, row, node, key); break;
+	case SCHEMA_LATER: reporter_error(&l->reporter, node->key_place, "%s is not available yet in this version", key); break;
 	case SCHEMA_EMPTY_LIST:
 		if (node->kind == TREE_LIST && node->child)
 			reporter_error(&l->reporter, node->place, "%s is not available yet in this version: leave the list empty",

@@ -59,20 +59,11 @@ static const struct config_zone *find_or_add(const struct config *c, struct zone
 static bool read_name(struct loader *l, const struct schema_row *row, const struct tree_node *node, const char *key,
 		      struct config_zone *z)
 {
-	static const uint8_t root[1];
 	uint8_t name[NAME_MAX_BYTES];
-	const char *why = NULL;
 
-	if (node->kind != TREE_SCALAR || load_is_null(node) || !*node->text) {
-		load_expected(l, row, node, key);
+	size_t bytes = load_name(l, row, node, key, name);
+	if (bytes == 0)
 		return false;
-	}
-	size_t bytes = name_from_text(name, node->text, node->text_bytes, root, &why);
-	if (bytes == 0) {
-		reporter_error(&l->reporter, node->place, "%s: \"%.60s\" is not a domain name: %s", key, node->text, why);
-		return false;
-	}
-	name_lower(name, name, bytes);
 	z->name = (const uint8_t *)keep(l, name, bytes);
 	z->name_bytes = bytes;
 	z->name_text = keep(l, node->text, node->text_bytes + 1);

@@ -14,6 +14,7 @@ static const char intro[] = "<!-- Made by `make docs` from config/schema.c: chan
 			    "are unknown and repeated keys. A wrong file is refused whole.\n\n"
 			    "* A **size** is a number of octets, or has K, M, G or T behind it: powers of 1024.\n"
 			    "* A **duration** has a unit: us, ms, s, m, h or d.\n"
+			    "* A **prefix** is `10.0.0.0/8` or `2001:db8::/32`; an address alone is a prefix of its own.\n"
 			    "* An **address** is `10.0.0.1` or `2001:db8::1`; with a port, `10.0.0.1:5300` or "
 			    "`[2001:db8::1]:5300`. Quote the latter.\n"
 			    "* A **path** that does not start with a slash starts from the folder of skua.yaml.\n"
@@ -68,10 +69,12 @@ void config_print_reference(void *file)
 		for (size_t k = 0; k < s->row_count; k++)
 			print_row(f, &s->rows[k]);
 	}
-	fputs("\n## Not available yet in this version\n\nThese sections are known and refused:", f);
-	for (size_t i = 0, n = 0; i < schema_section_count; i++) {
+	size_t later = 0;
+	for (size_t i = 0; i < schema_section_count; i++) {
 		if (schema_sections[i].is_later)
-			fprintf(f, "%s `%s`", n++ ? "," : "", schema_sections[i].name);
+			fprintf(f, "%s `%s`",
+				later++ ? "," : "\n## Not available yet in this version\n\nThese sections are known and refused:",
+				schema_sections[i].name);
 	}
-	fputs(".\n", f);
+	fputs(later ? ".\n" : "", f);
 }

@@ -12,11 +12,14 @@
 #define MS 1000000ull
 #define US 1000ull
 #define SECOND (1000 * MS)
+#define HOUR (3600 * SECOND)
+#define DAY (24 * HOUR)
 
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct config, member), .field_bytes = sizeof(((struct config *)0)->member)
 #define LIST_AT(member, count) .offset = offsetof(struct config, member), .count_offset = offsetof(struct config, count)
 #define IN_ZONE(member) .offset = offsetof(struct config_zone, member), .field_bytes = sizeof(((struct config_zone *)0)->member)
+#define IN_FORWARD(member) .offset = offsetof(struct config_forward, member), .field_bytes = sizeof(((struct config_forward *)0)->member)
 #define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
 static const struct schema_row server_rows[] = {
@@ -107,6 +110,66 @@ static const struct schema_row zone_rows[] = {
 static const struct schema_row limits_rows[] = {
 	{ .key = "max-zone-bytes", .kind = SCHEMA_SIZE, AT(limits.max_zone_bytes), .min = MIB, .max = 1024 * GIB,
 	  .fallback = "16G", .help = "Memory that building one zone may take; a zone that needs more is not loaded." },
+	{ .key = "max-questions", .kind = SCHEMA_COUNT, AT(limits.max_questions), .min = 1, .max = 1000000, .fallback = "20000",
+	  .help = "Questions that are being resolved at a time; further ones are dropped and counted." },
+	{ .key = "max-questions-per-client", .kind = SCHEMA_COUNT, AT(limits.max_questions_per_client), .min = 1, .max = 1000000, .fallback = "1000",
+	  .help = "Of them, for one client prefix (IPv4 /24, IPv6 /56)." },
+	{ .key = "max-questions-per-upstream", .kind = SCHEMA_COUNT, AT(limits.max_questions_per_upstream), .min = 1, .max = 1000000, .fallback = "10000",
+	  .help = "Questions that wait for one upstream server." },
+	{ .key = "question-time", .kind = SCHEMA_DURATION, AT(limits.question_time_ms), .min = 100 * MS, .max = 60 * SECOND, .unit_ns = MS,
+	  .fallback = "5s", .help = "How long a question is worked on before it fails (SERVFAIL)." },
+};
+static const struct schema_row forward_rows[] = {
+	{ .key = "zone", .kind = SCHEMA_FORWARD_ZONE, IN_FORWARD(zone), .fallback = ".",
+	  .help = "Names at or below it are asked of these servers; of several zones the longest that matches counts. A zone stands once only." },
+	{ .key = "to", .kind = SCHEMA_UPSTREAMS, .offset = offsetof(struct config_forward, to), .count_offset = offsetof(struct config_forward, count),
+	  .min = 1, .max = CONFIG_MAX_UPSTREAMS, .fallback_text = "required",
+	  .help = "The servers. `ADDRESS` or `ADDRESS:PORT`: UDP, and TCP where UDP does not do. `tls://ADDRESS#NAME`: DNS over TLS (port 853) with a certificate "
+		  "for that name; `tls://ADDRESS#sha256/BASE64`: with the public key of that SPKI pin (RFC 7858)." },
+	{ .key = "dnssec", .kind = SCHEMA_BOOL, IN_FORWARD(dnssec), .fallback = "true",
+	  .help = "Ask for signatures (DO) and keep them, so that clients can validate. A server that can't then counts as failing." },
+	{ .key = "strategy", .kind = SCHEMA_CHOICE, IN_FORWARD(strategy), .words = WORDS("ordered", "fastest", "spread"), .fallback = "fastest",
+	  .help = "`fastest`: by round trip. `ordered`: the first one that works. `spread`: in turn." },
+};
+static const struct schema_row recursion_rows[] = {
+	{ .key = "allow", .kind = SCHEMA_PREFIXES, LIST_AT(recursion.allow, recursion.allow_count), .max = CONFIG_MAX_PREFIXES,
+	  .fallback = "[ 127.0.0.0/8, ::1/128 ]",
+	  .help = "Who may ask for names that are not ours; everybody else is REFUSED. Empty: nobody." },
+	{ .key = "root-hints", .kind = SCHEMA_LATER, .fallback_text = "built in",
+	  .help = "Addresses of the root's servers. Not available yet in this version, which forwards only." },
+	{ .key = "trust-anchors", .kind = SCHEMA_LATER, .fallback_text = "built in",
+	  .help = "Keys to validate with. Not available yet in this version, which does not validate." },
+};
+static const struct schema_row cache_rows[] = {
+	{ .key = "memory", .kind = SCHEMA_SIZE, AT(cache.memory), .min = MIB, .max = 1024 * GIB, .has_auto = true, .fallback = "auto",
+	  .help = "Memory of the answer cache, all of it taken at the start. `auto`: a quarter of the machine's, at most 4G." },
+	{ .key = "max-ttl", .kind = SCHEMA_DURATION, AT(cache.max_ttl_s), .min = SECOND, .max = 7 * DAY, .unit_ns = SECOND, .fallback = "1d",
+	  .help = "Longer TTLs are cut to it." },
+	{ .key = "min-ttl", .kind = SCHEMA_DURATION, AT(cache.min_ttl_s), .max = HOUR, .unit_ns = SECOND, .fallback = "0",
+	  .help = "Shorter TTLs are raised to it. Not above `max-ttl`." },
+	{ .key = "negative-ttl", .kind = SCHEMA_DURATION, AT(cache.negative_ttl_s), .max = DAY, .unit_ns = SECOND, .fallback = "1h",
+	  .help = "How long a name or type that does not exist is remembered at most (RFC 2308)." },
+	{ .key = "stale-for", .kind = SCHEMA_DURATION, AT(cache.stale_for_s), .max = 7 * DAY, .unit_ns = SECOND, .fallback = "1d",
+	  .help = "How long an expired answer may serve while no server can be reached (RFC 8767). 0: not at all." },
+	{ .key = "stale-ttl", .kind = SCHEMA_DURATION, AT(cache.stale_ttl_s), .min = SECOND, .max = HOUR, .unit_ns = SECOND, .fallback = "30s",
+	  .help = "TTL of stale answers." },
+	{ .key = "stale-wait", .kind = SCHEMA_DURATION, AT(cache.stale_wait_ms), .max = 30 * SECOND, .unit_ns = MS, .fallback = "1800ms",
+	  .help = "How long a client waits for a fresh answer until it gets a stale one. 0: not at all." },
+	{ .key = "prefetch", .kind = SCHEMA_BOOL, AT(cache.prefetch), .fallback = "true",
+	  .help = "Ask again for popular names before their answers expire." },
+	{ .key = "file", .kind = SCHEMA_PATH, AT(cache.file), .max = 1024, .is_optional = true, .fallback = "\"\"",
+	  .help = "File that the cache is written to at the end and read from at the start, so that it is warm after the machine was off. Empty: none. "
+		  "Restarts of the server's parts need no file." },
+};
+static const struct schema_row local_rows[] = {
+	{ .key = "special-names", .kind = SCHEMA_BOOL, AT(local.special_names), .fallback = "true",
+	  .help = "Answer names that must not leak to the Internet ourselves: those of RFC 6303, 6761, 7686 and 8375, and their like." },
+	{ .key = "special-names-off", .kind = SCHEMA_NAMES, LIST_AT(local.special_names_off, local.special_names_off_count), .max = CONFIG_MAX_NAMES,
+	  .fallback = "[]", .help = "Special names that are resolved like any other, such as `10.in-addr.arpa`." },
+	{ .key = "hosts", .kind = SCHEMA_PATHS, LIST_AT(local.hosts, local.hosts_count), .max = CONFIG_MAX_HOSTS_FILES,
+	  .fallback = "[]", .help = "Files with the format of /etc/hosts, whose names we answer." },
+	{ .key = "records", .kind = SCHEMA_RECORDS, LIST_AT(local.records, local.records_count), .max = CONFIG_MAX_RECORDS, .fallback = "[]",
+	  .help = "Records that we answer, each as a line of a master file; names without a final dot are below the root." },
 };
 
 #define LEVELS WORDS("error", "warning", "notice", "info", "debug")
@@ -130,12 +193,14 @@ const struct schema_section schema_sections[] = {
 	{ "listen", ROWS(listen_rows), .help = "Where queries come in." },
 	{ "xdp", ROWS(xdp_rows), .help = "The fastpath: AF_XDP sockets on network cards." },
 	{ "tcp", ROWS(tcp_rows), .help = "DNS over TCP." },
-	{ "zones", ROWS(zone_rows), .is_list = true, .help = "A list: one entry for each zone that is served from a master file." },
+	{ "zones", ROWS(zone_rows), .list = SCHEMA_LIST_ZONES, .help = "A list: one entry for each zone that is served from a master file." },
+	{ "forward", ROWS(forward_rows), .list = SCHEMA_LIST_FORWARD,
+	  .help = "A list: for each zone the servers that questions are forwarded to. Empty: no recursion." },
+	{ "recursion", ROWS(recursion_rows), .help = "Who may have names resolved that are not ours." },
+	{ "cache", ROWS(cache_rows), .help = "The answer cache; it is there when `forward` is." },
+	{ "local", ROWS(local_rows), .help = "Names that we answer though they are in no zone of ours; for those who may ask for recursion." },
 	{ "limits", ROWS(limits_rows), .help = "Bounds for what one input may take." },
 	{ "log", ROWS(log_rows), .help = "One level for each subsystem; `skua log level` changes them until the next start." },
-	{ "forward", NULL, 0, .is_later = true, .help = "Forwarding." },
-	{ "recursion", NULL, 0, .is_later = true, .help = "Recursion." },
-	{ "cache", NULL, 0, .is_later = true, .help = "The answer cache." },
 };
 const size_t schema_section_count = ARRAY_LEN(schema_sections);
 /* clang-format on */
@@ -159,13 +224,15 @@ static void expected_range(char out[static SCHEMA_EXPECTED_BYTES], const struct 
 	case SCHEMA_SIZE:
 		value_size_text(min, row->min);
 		value_size_text(max, row->max);
-		snprintf(out, SCHEMA_EXPECTED_BYTES, "a size from %s to %s", min, max);
+		snprintf(out, SCHEMA_EXPECTED_BYTES, "%sa size from %s to %s", also_auto, min, max);
 		break;
 	case SCHEMA_DURATION:
 		value_duration_text(min, row->min);
 		value_duration_text(max, row->max);
 		snprintf(out, SCHEMA_EXPECTED_BYTES, "a duration from %s to %s, in whole %s", min, max,
-			 row->unit_ns == US ? "us" : "ms");
+			 row->unit_ns == US   ? "us"
+			 : row->unit_ns == MS ? "ms"
+					      : "seconds");
 		break;
 	default:
 		snprintf(out, SCHEMA_EXPECTED_BYTES, "%sa %s from %llu to %llu", also_auto,
@@ -190,7 +257,10 @@ void schema_expected(char out[static SCHEMA_EXPECTED_BYTES], const struct schema
 		break;
 	case SCHEMA_USER: snprintf(out, SCHEMA_EXPECTED_BYTES, "the name of a user"); break;
 	case SCHEMA_PATH:
-	case SCHEMA_ZONE_FILE: snprintf(out, SCHEMA_EXPECTED_BYTES, "a path of at most %u octets", (unsigned)row->max); break;
+	case SCHEMA_ZONE_FILE:
+		snprintf(out, SCHEMA_EXPECTED_BYTES, "a path of at most %u octets%s", (unsigned)row->max,
+			 row->is_optional ? ", or \"\"" : "");
+		break;
 	case SCHEMA_BOOL: snprintf(out, SCHEMA_EXPECTED_BYTES, "true or false"); break;
 	case SCHEMA_COUNT:
 	case SCHEMA_SIZE:
@@ -201,6 +271,13 @@ void schema_expected(char out[static SCHEMA_EXPECTED_BYTES], const struct schema
 	case SCHEMA_INTERFACES: expected_list(out, row, "interfaces", "[ eth0 ]"); break;
 	case SCHEMA_SECRETS: expected_list(out, row, "texts", "[ \"32 hexadecimal digits\" ]"); break;
 	case SCHEMA_CPUS: expected_list(out, row, "CPUs", "[ 0, 2, 3 ] or \"0,2-3\""); break;
+	case SCHEMA_PREFIXES: expected_list(out, row, "prefixes", "[ \"10.0.0.0/8\", \"2001:db8::/32\" ]"); break;
+	case SCHEMA_NAMES: expected_list(out, row, "domain names", "[ example.com ]"); break;
+	case SCHEMA_PATHS: expected_list(out, row, "paths", "[ /etc/hosts ]"); break;
+	case SCHEMA_RECORDS: expected_list(out, row, "records", "[ \"printer.lan. A 10.0.0.9\" ]"); break;
+	case SCHEMA_UPSTREAMS: expected_list(out, row, "servers", "[ \"10.0.0.1\", \"tls://9.9.9.9#dns.quad9.net\" ]"); break;
+	case SCHEMA_LATER: snprintf(out, SCHEMA_EXPECTED_BYTES, "nothing"); break;
+	case SCHEMA_FORWARD_ZONE:
 	case SCHEMA_ZONE_NAME: snprintf(out, SCHEMA_EXPECTED_BYTES, "a domain name"); break;
 	case SCHEMA_EMPTY_LIST: snprintf(out, SCHEMA_EXPECTED_BYTES, "an empty list, []"); break;
 	}

@@ -194,6 +194,138 @@ bool value_address(const char *text, uint16_t default_port, struct config_addres
 	return true;
 }
 
+bool value_prefix(const char *text, struct config_prefix *out, const char **why)
+{
+	struct config_prefix p = { .place = out->place };
+	const char *slash = strchr(text, '/');
+	size_t host_bytes = slash ? (size_t)(slash - text) : strlen(text);
+	char host[INET6_ADDRSTRLEN];
+	uint64_t bits;
+
+	*why = "expected an IPv4 or IPv6 prefix, such as 10.0.0.0/8 or 2001:db8::/32";
+	if (host_bytes >= sizeof host)
+		return false;
+	memcpy(host, text, host_bytes);
+	host[host_bytes] = '\0';
+	if (inet_pton(AF_INET, host, p.address) == 1)
+		p.family = 4;
+	else if (inet_pton(AF_INET6, host, p.address) == 1)
+		p.family = 6;
+	else
+		return false;
+	bits = p.family == 4 ? 32 : 128;
+	if (slash && (!value_count(slash + 1, &bits) || bits > (p.family == 4 ? 32 : 128))) {
+		*why = p.family == 4 ? "the length must be a number from 0 to 32" : "the length must be a number from 0 to 128";
+		return false;
+	}
+	for (uint64_t i = bits; i < 128; i++) {
+		if (p.address[i / 8] >> (7 - i % 8) & 1) {
+			*why = "the address has bits set behind the length";
+			return false;
+		}
+	}
+	p.bits = (uint8_t)bits;
+	*out = p;
+	return true;
+}
+
+/* Base64 (RFC 4648) of exactly 32 octets: 43 characters and one to fill. */
+static bool read_pin(const char *text, uint8_t out[static 32])
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint8_t octets[33];
+	uint32_t bits = 0;
+
+	if (strlen(text) != 44 || text[43] != '=')
+		return false;
+	for (size_t i = 0; i < 44; i++) {
+		const char *digit = i < 43 ? strchr(digits, text[i]) : digits;
+		if (!digit)
+			return false;
+		bits = bits << 6 | (uint32_t)(digit - digits);
+		if (i % 4 == 3) {
+			size_t at = i / 4 * 3;
+			octets[at] = (uint8_t)(bits >> 16);
+			octets[at + 1] = (uint8_t)(bits >> 8);
+			octets[at + 2] = (uint8_t)bits;
+		}
+	}
+	if (octets[32] != 0) /* bits that are not part of it */
+		return false;
+	memcpy(out, octets, 32);
+	return true;
+}
+
+/* Labels of letters, digits, hyphens and underscores: what certificates hold. */
+static bool is_host_name(const char *text)
+{
+	size_t label = 0, bytes = strlen(text);
+
+	if (bytes == 0 || bytes > 253)
+		return false;
+	for (; *text; text++) {
+		bool is_dot = *text == '.';
+		if (is_dot ? label == 0 : !(isalnum((unsigned char)*text) || *text == '-' || *text == '_'))
+			return false;
+		label = is_dot ? 0 : label + 1;
+		if (label > 63)
+			return false;
+	}
+	return label > 0;
+}
+
+static bool read_authentication(const char *text, struct config_upstream *u, const char **auth_name, const char **why)
+{
+	static const char pin[] = "sha256/";
+
+	*why = "over TLS it needs a certificate's name or a pin: tls://ADDRESS#NAME or tls://ADDRESS#sha256/BASE64";
+	if (!text || !*text)
+		return false;
+	if (strncmp(text, pin, sizeof pin - 1) == 0) {
+		*why = "a pin is the SHA-256 of a public key (SPKI): 44 characters of Base64";
+		u->has_pin = read_pin(text + sizeof pin - 1, u->pin);
+		return u->has_pin;
+	}
+	*why = "a certificate's name is letters, digits, hyphens and dots";
+	*auth_name = text;
+	return is_host_name(text);
+}
+
+bool value_upstream(const char *text, struct config_upstream *out, const char **auth_name, const char **why)
+{
+	static const char scheme[] = "tls://";
+	static const uint8_t unspecified[16];
+	struct config_upstream u = { .place = out->place, .auth_name = out->auth_name };
+	const char *name = NULL, *rest, *end;
+	char address[80];
+
+	u.is_tls = strncasecmp(text, scheme, sizeof scheme - 1) == 0;
+	rest = u.is_tls ? text + sizeof scheme - 1 : text;
+	end = strchrnul(rest, '#');
+	if (!u.is_tls && (*end || strstr(text, "://"))) {
+		*why = *end ? "a name or pin is for TLS: tls://ADDRESS#NAME"
+			    : "expected ADDRESS, ADDRESS:PORT or tls://ADDRESS#NAME";
+		return false;
+	}
+	if ((size_t)(end - rest) >= sizeof address) {
+		*why = "the address is too long";
+		return false;
+	}
+	memcpy(address, rest, (size_t)(end - rest));
+	address[end - rest] = '\0';
+	if (!value_address(address, u.is_tls ? 853 : 53, &u.address, why))
+		return false;
+	if (memcmp(u.address.address, unspecified, sizeof unspecified) == 0) {
+		*why = "no server has the unspecified address";
+		return false;
+	}
+	if (u.is_tls && !read_authentication(*end ? end + 1 : NULL, &u, &name, why))
+		return false;
+	*out = u;
+	*auth_name = name;
+	return true;
+}
+
 static bool add_cpu(unsigned cpus[static CONFIG_MAX_CPUS], size_t *count, unsigned cpu, const char **why)
 {
 	for (size_t i = 0; i < *count; i++) {

@@ -18,6 +18,12 @@ MUST_USE bool value_duration(const char *text, uint64_t *out_ns);
 /* An IPv4 address, an IPv6 address, or either with a port ("10.0.0.1:53", "[::1]:53"). place is left alone. On failure *why says
  * why in words that follow "not an address: ". */
 MUST_USE bool value_address(const char *text, uint16_t default_port, struct config_address *out, const char **why);
+/* "10.0.0.0/8", "2001:db8::/32", or an address alone, which is a prefix of its own. Bits behind the length must be zero. place is left
+ * alone. On failure *why says why in words that follow "not a prefix: ". */
+MUST_USE bool value_prefix(const char *text, struct config_prefix *out, const char **why);
+/* "10.0.0.1:5300", "tls://10.0.0.1#dns.example", "tls://[2001:db8::1]:8853#sha256/BASE64". place and auth_name are left alone: *auth_name
+ * points into text, NULL if there is none. On failure *why says why in words that follow "not a server: ". */
+MUST_USE bool value_upstream(const char *text, struct config_upstream *out, const char **auth_name, const char **why);
 /* One CPU or a range of them ("2", "2-5"), comma-separated. Adds to cpus[0..*count), refusing what is there already.
  * On failure *why says why. */
 MUST_USE bool value_cpus(const char *text, unsigned cpus[static CONFIG_MAX_CPUS], size_t *count, const char **why);

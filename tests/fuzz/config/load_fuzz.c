@@ -43,6 +43,30 @@ static void check_config(const struct config *c)
 	}
 }
 
+static void check_recursion(const struct config *c)
+{
+	for (size_t i = 0; i < c->forward_count; i++) {
+		const struct config_forward *f = &c->forward[i];
+		ASSERT(name_wire_bytes(f->zone.name, f->zone.name_bytes) == f->zone.name_bytes && f->zone.text[0]);
+		ASSERT(f->count >= 1 && f->count <= CONFIG_MAX_UPSTREAMS && f->strategy <= STRATEGY_SPREAD);
+		for (size_t k = 0; k < f->count; k++) {
+			const struct config_upstream *u = &f->to[k];
+			ASSERT(u->address.port && (u->address.family == 4 || u->address.family == 6));
+			ASSERT(u->is_tls == (u->has_pin || u->auth_name) && !(u->has_pin && u->auth_name));
+		}
+	}
+	for (size_t i = 0; i < c->recursion.allow_count; i++)
+		ASSERT(c->recursion.allow[i].bits <= (c->recursion.allow[i].family == 4 ? 32 : 128));
+	ASSERT(c->cache.min_ttl_s <= c->cache.max_ttl_s && (!*c->cache.file || c->cache.file[0] == '/'));
+	ASSERT(c->cache.memory == 0 || c->cache.memory >= 1u << 20);
+	for (size_t i = 0; i < c->local.hosts_count; i++)
+		ASSERT(c->local.hosts[i][0] == '/');
+	for (size_t i = 0; i < c->local.records_count; i++)
+		ASSERT(c->local.records[i][0] && !strchr(c->local.records[i], '\n'));
+	for (size_t i = 0; i < c->local.special_names_off_count; i++)
+		ASSERT(name_wire_bytes(c->local.special_names_off[i].name, c->local.special_names_off[i].name_bytes));
+}
+
 /* What is left without the zones is right as well, and has none if they could be cut out. */
 static void check_rest(const struct config *c, const char *text, size_t bytes)
 {
@@ -71,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ASSERT(seen.errors <= CONFIG_MAX_ERRORS + 1);
 	if (c) {
 		check_config(c);
+		check_recursion(c);
 		check_rest(c, (const char *)data, size);
 	}
 	config_free(c);

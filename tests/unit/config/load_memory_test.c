@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char text[] = "server:\n  identity: a\n  cookie-secrets: [ 000102030405060708090a0b0c0d0e0f ]\n"
-			   "listen:\n  dns: [ 10.0.0.1, 10.0.0.2 ]\nxdp:\n  interfaces: [ a, b ]\n  cpus: 1-3\n"
-			   "zones:\n  - name: a\n    file: b\n  - name: c\n    file: d\nlog:\n  run: debug\n";
+static const char text[] =
+	"server:\n  identity: a\n  cookie-secrets: [ 000102030405060708090a0b0c0d0e0f ]\n"
+	"listen:\n  dns: [ 10.0.0.1, 10.0.0.2 ]\nxdp:\n  interfaces: [ a, b ]\n  cpus: 1-3\n"
+	"forward:\n  - zone: a\n    to: [ 10.0.0.1, \"tls://10.0.0.2#b\" ]\n  - to: [ 10.0.0.3 ]\n"
+	"recursion:\n  allow: [ 10.0.0.0/8 ]\nlocal:\n  special-names-off: [ a, b ]\n  hosts: [ c ]\n  records: [ d, e ]\n"
+	"zones:\n  - name: a\n    file: b\n  - name: c\n    file: d\nlog:\n  run: debug\n";
 
 static unsigned reports;
 static void count(void *user, bool is_error, struct config_place place, const char *message)

@@ -76,6 +76,21 @@ static void check_defaults(const struct config *c)
 	cr_expect_eq(c->tcp.max_queries_in_flight, 128);
 	cr_expect_eq(c->zone_count, 0);
 	cr_expect_eq(c->limits.max_zone_bytes, 16ull << 30);
+	cr_expect(c->limits.max_questions == 20000 && c->limits.max_questions_per_client == 1000 &&
+		  c->limits.max_questions_per_upstream == 10000 && c->limits.question_time_ms == 5000);
+	cr_expect_eq(c->forward_count, 0);
+	cr_assert_eq(c->recursion.allow_count, 2);
+	cr_expect(c->recursion.allow[0].family == 4 && c->recursion.allow[0].bits == 8 &&
+		  c->recursion.allow[0].address[0] == 127);
+	cr_expect(c->recursion.allow[1].family == 6 && c->recursion.allow[1].bits == 128 &&
+		  c->recursion.allow[1].address[15] == 1);
+	cr_expect_eq(c->cache.memory, 0);
+	cr_expect(c->cache.max_ttl_s == 86400 && c->cache.min_ttl_s == 0 && c->cache.negative_ttl_s == 3600);
+	cr_expect(c->cache.stale_for_s == 86400 && c->cache.stale_ttl_s == 30 && c->cache.stale_wait_ms == 1800);
+	cr_expect(c->cache.prefetch);
+	cr_expect_str_eq(c->cache.file, "");
+	cr_expect(c->local.special_names && c->local.special_names_off_count == 0 && c->local.hosts_count == 0 &&
+		  c->local.records_count == 0);
 	cr_assert_eq(c->log.level_count, LOG_SUBSYSTEM_COUNT_);
 	for (size_t i = 0; i < c->log.level_count; i++) {
 		cr_expect_eq(c->log.level[i].subsystem, (int)i);
@@ -190,6 +205,42 @@ SHOWS(max_per_client, "%u", c->tcp.max_per_client)
 SHOWS(idle_timeout, "%u", c->tcp.idle_timeout_ms)
 SHOWS(in_flight, "%u", c->tcp.max_queries_in_flight)
 SHOWS(max_zone_bytes, "%llu", (unsigned long long)c->limits.max_zone_bytes)
+SHOWS(questions, "%u %u %u %u", c->limits.max_questions, c->limits.max_questions_per_client, c->limits.max_questions_per_upstream,
+      c->limits.question_time_ms)
+SHOWS(memory, "%llu", (unsigned long long)c->cache.memory)
+SHOWS(ttls, "%u %u %u %u %u %u", c->cache.max_ttl_s, c->cache.min_ttl_s, c->cache.negative_ttl_s, c->cache.stale_for_s, c->cache.stale_ttl_s,
+      c->cache.stale_wait_ms)
+SHOWS(prefetch, "%d", c->cache.prefetch)
+SHOWS(cache_file, "%s", c->cache.file)
+SHOWS(special_names, "%d", c->local.special_names)
+SHOWS(special_names_off, "%zu %s %zu %s %zu", c->local.special_names_off_count, c->local.special_names_off[0].text,
+      c->local.special_names_off[0].name_bytes, c->local.special_names_off[1].text, c->local.special_names_off[1].name_bytes)
+SHOWS(hosts, "%zu %s %s", c->local.hosts_count, c->local.hosts[0], c->local.hosts[c->local.hosts_count - 1])
+SHOWS(records, "%zu %s %s", c->local.records_count, c->local.records[0], c->local.records[c->local.records_count - 1])
+static void show_prefix(const struct config *c, size_t i, char out[16])
+{
+	const struct config_prefix *p = &c->recursion.allow[MIN(i, c->recursion.allow_count - 1)];
+	snprintf(out, 16, c->recursion.allow_count ? "%u/%u/%u" : "-", p->family, p->bits, p->address[0]);
+}
+static void allow(const struct config *c, char *out)
+{
+	char shown[3][16];
+	for (size_t i = 0; i < 3; i++)
+		if (c->recursion.allow_count)
+			show_prefix(c, i, shown[i]);
+		else
+			strcpy(shown[i], "-");
+	snprintf(out, 256, "%zu %s %s %s", c->recursion.allow_count, shown[0], shown[1], shown[2]);
+}
+/* The last octet of a pin of 0, 1, 2, ... 31 says that it was read whole; shown as 2. */
+static int pin_of(const struct config_upstream *u) { return u->has_pin + (u->has_pin && u->pin[0] == 0 && u->pin[31] == 31); }
+static void forward(const struct config *c, char *out)
+{
+	const struct config_forward *f = &c->forward[0];
+	const struct config_upstream *a = &f->to[0], *b = &f->to[f->count - 1];
+	snprintf(out, 256, "%s %zu %d %d %zu %s %d %s %d %s %d %s %d", f->zone.text, f->zone.name_bytes, f->dnssec, (int)f->strategy, f->count,
+		 a->address.text, a->is_tls, a->auth_name ?: "-", pin_of(a), b->address.text, b->is_tls, b->auth_name ?: "-", pin_of(b));
+}
 SHOWS(zone, "%s %s %zu", c->zone[0].name_text, c->zone[0].file, c->zone[0].name_bytes)
 SHOWS(log_xdp, "%d %d", c->log.level[LOG_XDP].level, c->log.level[LOG_RUN].level)
 
@@ -347,6 +398,59 @@ static const struct {
 	{ "zones", "- name", "x\n    file:", "zones[0].file: has no value: expected a path of at most 4000 octets; leave the key out for its default", NULL },
 	{ "zones", "- name", "x\n    file: { a: b }", "zones[0].file: expected a path of at most 4000 octets, not a mapping", NULL },
 	{ "zones", "- name", "x\n    fil: y\n    file: z", "unknown key \"fil\" in zones: did you mean \"file\"?", NULL },
+	{ "limits", "max-questions", "7", "7 1000 10000 5000", questions },
+	{ "limits", "max-questions", "0", "limits.max-questions: expected a number from 1 to 1000000, not \"0\"", NULL },
+	{ "limits", "max-questions-per-client", "8", "20000 8 10000 5000", questions },
+	{ "limits", "max-questions-per-client", "x", "limits.max-questions-per-client: expected a number from 1 to 1000000, not \"x\"", NULL },
+	{ "limits", "max-questions-per-upstream", "9", "20000 1000 9 5000", questions },
+	{ "limits", "max-questions-per-upstream", "[]", "limits.max-questions-per-upstream: expected a number from 1 to 1000000, not a list", NULL },
+	{ "limits", "question-time", "1500ms", "20000 1000 10000 1500", questions },
+	{ "limits", "question-time", "99ms", "limits.question-time: expected a duration from 100ms to 1m, in whole ms, not \"99ms\"", NULL },
+	{ "recursion", "allow", "[ 10.0.0.0/8, \"2001:db8::/32\", 192.0.2.1 ]", "3 4/8/10 6/32/32 4/32/192", allow },
+	{ "recursion", "allow", "[ 0.0.0.0/0, \"::/0\" ]", "2 4/0/0 6/0/0 6/0/0", allow },
+	{ "recursion", "allow", "[]", "0 - - -", allow },
+	{ "recursion", "allow", "[ 10.0.0.1/8 ]", "recursion.allow[0]: \"10.0.0.1/8\" is not a prefix: the address has bits set behind the length", NULL },
+	{ "recursion", "allow", "10.0.0.0/8",
+	  "recursion.allow: expected a list of at most 1000000 prefixes, such as [ \"10.0.0.0/8\", \"2001:db8::/32\" ], not \"10.0.0.0/8\"", NULL },
+	{ "cache", "memory", "256M", "268435456", memory },
+	{ "cache", "memory", "auto", "0", memory },
+	{ "cache", "memory", "1M", "1048576", memory },
+	{ "cache", "memory", "1023K", "cache.memory: expected auto, or a size from 1M to 1T, not \"1023K\"", NULL },
+	{ "cache", "max-ttl", "1h", "3600 0 3600 86400 30 1800", ttls },
+	{ "cache", "max-ttl", "1500ms", "cache.max-ttl: expected a duration from 1s to 7d, in whole seconds, not \"1500ms\"", NULL },
+	{ "cache", "min-ttl", "5s", "86400 5 3600 86400 30 1800", ttls },
+	{ "cache", "min-ttl", "2h", "cache.min-ttl: expected a duration from 0 to 1h, in whole seconds, not \"2h\"", NULL },
+	{ "cache", "negative-ttl", "1m", "86400 0 60 86400 30 1800", ttls },
+	{ "cache", "negative-ttl", "x", "cache.negative-ttl: expected a duration from 0 to 1d, in whole seconds, not \"x\"", NULL },
+	{ "cache", "stale-for", "0", "86400 0 3600 0 30 1800", ttls },
+	{ "cache", "stale-for", "8d", "cache.stale-for: expected a duration from 0 to 7d, in whole seconds, not \"8d\"", NULL },
+	{ "cache", "stale-ttl", "1s", "86400 0 3600 86400 1 1800", ttls },
+	{ "cache", "stale-ttl", "0", "cache.stale-ttl: expected a duration from 1s to 1h, in whole seconds, not \"0\"", NULL },
+	{ "cache", "stale-wait", "0", "86400 0 3600 86400 30 0", ttls },
+	{ "cache", "stale-wait", "31s", "cache.stale-wait: expected a duration from 0 to 30s, in whole ms, not \"31s\"", NULL },
+	{ "cache", "prefetch", "false", "0", prefetch },
+	{ "cache", "prefetch", "2", "cache.prefetch: expected true or false, not \"2\"", NULL },
+	{ "cache", "file", "x", "/etc/skua/x", cache_file },
+	{ "cache", "file", "\"\"", "", cache_file },
+	{ "cache", "file", "[]", "cache.file: expected a path of at most 1024 octets, or \"\", not a list", NULL },
+	{ "local", "special-names", "false", "0", special_names },
+	{ "local", "special-names", "x", "local.special-names: expected true or false, not \"x\"", NULL },
+	{ "local", "special-names-off", "[ HOME.arpa., onion ]", "2 HOME.arpa. 11 onion 7", special_names_off },
+	{ "local", "special-names-off", "[ a..b ]", "local.special-names-off[0]: \"a..b\" is not a domain name: the name has an empty label", NULL },
+	{ "local", "special-names-off", "[ onion, Onion. ]", "local.special-names-off[1]: stands in the list already", NULL },
+	{ "local", "hosts", "[ /etc/hosts, more ]", "2 /etc/hosts /etc/skua/more", hosts },
+	{ "local", "hosts", "[ \"\" ]", "local.hosts[0]: expected a path of at most 4095 octets, not \"\"", NULL },
+	{ "local", "records", "[ \"a. A 1.2.3.4\", \"b. 5 TXT \\\"x y\\\"\" ]", "2 a. A 1.2.3.4 b. 5 TXT \"x y\"", records },
+	{ "local", "records", "[ \"a\\nb\" ]", "local.records[0]: expected one line of a master file", NULL },
+	{ "forward", "- to", "[ 10.0.0.1, \"[::1]:5300\" ]", ". 1 1 1 2 10.0.0.1:53 0 - 0 [::1]:5300 0 - 0", forward },
+	{ "forward", "- zone", "Example.COM\n    to: [ \"tls://9.9.9.9#dns.quad9.net\" ]\n    dnssec: off\n    strategy: spread",
+	  "Example.COM 13 0 2 1 9.9.9.9:853 1 dns.quad9.net 0 9.9.9.9:853 1 dns.quad9.net 0", forward },
+	{ "forward", "- to", "[ \"TLS://[2620:fe::fe]:8853#sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\" ]\n    strategy: Ordered",
+	  ". 1 1 0 1 [2620:fe::fe]:8853 1 - 2 [2620:fe::fe]:8853 1 - 2", forward },
+	{ "forward", "- to", "[ \"tls://9.9.9.9\" ]",
+	  "forward[0].to[0]: \"tls://9.9.9.9\" is not a server: over TLS it needs a certificate's name or a pin: tls://ADDRESS#NAME or tls://ADDRESS#sha256/BASE64", NULL },
+	{ "forward", "- zone", "x", "forward[0]: \"to\" is missing", NULL },
+	{ "forward", "- zone", "[]\n    to: [ 10.0.0.1 ]", "forward[0].zone: expected a domain name, not a list", NULL },
 	{ "zones", "- x", "", "unknown key \"x\" in zones: there are name, file", NULL },
 };
 /* clang-format on */
@@ -379,20 +483,36 @@ Test(load, every_key_takes_right_values_and_refuses_wrong_ones)
 static const struct { const char *text, *reports; } files[] = {
 	/* keys */
 	{ "servr:\n  x: 1\n", "1:1: unknown key \"servr\": did you mean \"server\"?\n" },
-	{ "nonsense: 1\n", "1:1: unknown key \"nonsense\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
+	{ "nonsense: 1\n", "1:1: unknown key \"nonsense\": there are server, listen, xdp, tcp, zones, forward, recursion, cache, local, limits, log\n" },
 	{ "server:\n  udp_payload: 1232\n", "2:3: unknown key \"udp_payload\" in server: did you mean \"udp-payload\"?\n" },
 	{ "server:\n  quux: 1\n", "2:3: unknown key \"quux\" in server: there are identity, state, run, workers, version-text, chaos, nsid, cookies, ede, "
 	  "cookie-secrets, udp-payload, user-fastpath, user-slowpath\n" },
 	{ "identity: x\n", "1:1: unknown key \"identity\": it belongs in \"server\"\n" },
 	{ "server:\n  interfaces: []\n", "2:3: unknown key \"interfaces\" in server: it belongs in \"xdp\"\n" },
-	{ "\"a\\nb\": 1\n", "1:1: unknown key \"a\\x0ab\": there are server, listen, xdp, tcp, zones, limits, log, forward, recursion, cache\n" },
+	{ "\"a\\nb\": 1\n", "1:1: unknown key \"a\\x0ab\": there are server, listen, xdp, tcp, zones, forward, recursion, cache, local, limits, log\n" },
 	{ "server:\n  nsid: true\nserver:\n  nsid: false\n", "3:1: duplicate key \"server\": it stands at line 1, column 1 already\n" },
 	{ "server:\n  nsid: true\n  ede: true\n  nsid: true\n", "4:3: duplicate key \"nsid\": it stands at line 2, column 3 already\n" },
 	{ "zones:\n- {name: a, file: b, file: c}\n", "2:22: duplicate key \"file\": it stands at line 2, column 13 already\n" },
 	/* later versions */
-	{ "forward:\n  - zone: \".\"\n    to: [ \"127.0.0.2\" ]\nrecursion:\n  allow: []\ncache:\n  memory: 256M\n",
-	  "1:1: \"forward\" is not available yet in this version\n4:1: \"recursion\" is not available yet in this version\n"
-	  "6:1: \"cache\" is not available yet in this version\n" },
+	{ "recursion:\n  root-hints: /x\n  trust-anchors: /y\n", "2:3: recursion.root-hints is not available yet in this version\n"
+	  "3:3: recursion.trust-anchors is not available yet in this version\n" },
+	/* forward zones */
+	{ "forward: x\n", "1:10: forward: expected a list, such as \"- zone: example.com\" and \"  to: [ 10.0.0.1 ]\"\n" },
+	{ "forward: [ x ]\n", "1:12: forward[0]: expected a mapping with \"zone\" and \"to\"\n" },
+	{ "forward:\n  - to: [ 10.0.0.1 ]\n  - to: [ 10.0.0.2 ]\n    zone: .\n",
+	  "4:11: forward[1].zone: \".\" stands in the entry at line 2 already\n" },
+	{ "forward:\n  - zone: a.b\n    to: [ 10.0.0.1 ]\n  - zone: c\n    to: [ 10.0.0.1 ]\n  - zone: A.B.\n    to: [ 10.0.0.1 ]\n",
+	  "6:11: forward[2].zone: \"A.B.\" stands in the entry at line 2 already\n" },
+	{ "forward:\n  - to: [ 10.0.0.1 ]\n  - to: [ 10.0.0.2 ]\n", "3:5: forward[1].zone: \".\" stands in the entry at line 2 already\n" },
+	{ "forward:\n  - to: [ 10.0.0.1, \"10.0.0.1:53\", \"10.0.0.1:54\", \"tls://10.0.0.1#a\" ]\n",
+	  "2:21: forward[0].to[1]: 10.0.0.1:53 stands at line 2, column 11 already\n" },
+	{ "forward:\n  - zone: a\n    strategy: best\n    dnssec: 7\n    to: []\n    x: y\n",
+	  "6:5: unknown key \"x\" in forward: there are zone, to, dnssec, strategy\n"
+	  "5:9: forward[0].to: expected a list of 1 to 64 servers, such as [ \"10.0.0.1\", \"tls://9.9.9.9#dns.quad9.net\" ]; this list has 0 entries\n"
+	  "4:13: forward[0].dnssec: expected true or false, not \"7\"\n"
+	  "3:15: forward[0].strategy: expected one of ordered, fastest, spread, not \"best\"\n" },
+	/* the cache */
+	{ "cache:\n  max-ttl: 10s\n  min-ttl: 11s\n", "3:12: cache.min-ttl: 11 s are more than cache.max-ttl (10 s)\n" },
 	/* kinds of sections */
 	{ "server: 5\n", "1:9: server: expected a mapping, such as \"identity: ...\", not a text\n" },
 	{ "listen: []\n", "1:9: listen: expected a mapping, such as \"dns: ...\", not a list\n" },

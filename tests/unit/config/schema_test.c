@@ -39,6 +39,9 @@ Test(schema, what_is_expected_reads_well)
 		{ "reply", "one of swap" },
 		{ "ring-size", "a power of two from 64 to 16384" },
 		{ "chaos", "true or false" },
+		{ "file", "a path of at most 1024 octets, or \"\"" },
+		{ "max-ttl", "a duration from 1s to 7d, in whole seconds" },
+		{ "strategy", "one of ordered, fastest, spread" },
 	};
 	for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
 		char expected[SCHEMA_EXPECTED_BYTES] = "";

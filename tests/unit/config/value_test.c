@@ -302,3 +302,94 @@ Test(value, the_nearest_word)
 			cr_expect_null(near, "%s: %s", cases[i].text, near);
 	}
 }
+
+Test(value, prefixes)
+{
+	static const struct {
+		const char *text;
+		int family, bits; /* 0: refused */
+	} cases[] = {
+		{ "10.0.0.0/8", 4, 8 },
+		{ "0.0.0.0/0", 4, 0 },
+		{ "1.2.3.4", 4, 32 },
+		{ "1.2.3.4/32", 4, 32 },
+		{ "::/0", 6, 0 },
+		{ "::1", 6, 128 },
+		{ "2001:db8::/32", 6, 32 },
+		{ "224.0.0.0/4", 4, 4 },
+		{ "1.2.3.4/31", 4, 0 + 31 },
+		{ "1.2.3.5/31", 0, 0 },
+		{ "10.0.0.0/33", 0, 0 },
+		{ "::/129", 0, 0 },
+		{ "10.0.0.0/", 0, 0 },
+		{ "10.0.0.0/08", 0, 0 },
+		{ "/8", 0, 0 },
+		{ "", 0, 0 },
+		{ "10/8", 0, 0 },
+		{ "::1/127", 0, 0 },
+		{ "10.0.0.0/8/9", 0, 0 },
+		{ "10.0.0.0 /8", 0, 0 },
+		{ "x", 0, 0 },
+		{ "[::1]", 0, 0 },
+		{ "11111111111111111111111111111111111111111111111111111111111111111/8", 0, 0 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct config_prefix p = { .family = 77, .place = { 5, 6 } };
+		const char *why = NULL;
+		bool ok = value_prefix(cases[i].text, &p, &why);
+		cr_expect_eq(ok, cases[i].family != 0, "%s", cases[i].text);
+		cr_expect_eq(p.family, ok ? cases[i].family : 77, "%s", cases[i].text);
+		cr_expect(ok ? p.bits == cases[i].bits : why != NULL, "%s", cases[i].text);
+		cr_expect(p.place.line == 5 && p.place.column == 6);
+	}
+}
+
+Test(value, upstreams)
+{
+	static const struct {
+		const char *text, *address, *name; /* address NULL: refused */
+		bool is_tls, has_pin;
+	} cases[] = {
+		{ "10.0.0.1", "10.0.0.1:53", NULL, false, false },
+		{ "10.0.0.1:5300", "10.0.0.1:5300", NULL, false, false },
+		{ "2001:db8::1", "[2001:db8::1]:53", NULL, false, false },
+		{ "[2001:db8::1]:99", "[2001:db8::1]:99", NULL, false, false },
+		{ "tls://1.1.1.1#one.one.one.one", "1.1.1.1:853", "one.one.one.one", true, false },
+		{ "tls://1.1.1.1:8853#a_b-c", "1.1.1.1:8853", "a_b-c", true, false },
+		{ "Tls://[::2]#a", "[::2]:853", "a", true, false },
+		{ "tls://::2#sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "[::2]:853", NULL, true, true },
+		{ "tls://1.1.1.1", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#", NULL, NULL, true, false },
+		{ "tls://#a", NULL, NULL, true, false },
+		{ "tls://dns.example#a", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#a..b", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#.a", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#a.", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#a b", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#sha256/", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB=", NULL, NULL, true,
+		  false }, /* bits too many */
+		{ "tls://1.1.1.1#sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", NULL, NULL, true, false },
+		{ "tls://1.1.1.1#sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-A=", NULL, NULL, true, false },
+		{ "10.0.0.1#a", NULL, NULL, false, false },
+		{ "https://10.0.0.1", NULL, NULL, false, false },
+		{ "0.0.0.0", NULL, NULL, false, false },
+		{ "::", NULL, NULL, false, false },
+		{ "224.0.0.1", NULL, NULL, false, false },
+		{ "10.0.0.1:0", NULL, NULL, false, false },
+		{ "", NULL, NULL, false, false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct config_upstream u = { .place = { 5, 6 } };
+		const char *why = NULL, *name = "untouched";
+		bool ok = value_upstream(cases[i].text, &u, &name, &why);
+		cr_expect_eq(ok, cases[i].address != NULL, "%s: %s", cases[i].text, why);
+		if (!ok) {
+			cr_expect(why && !u.address.family && !u.has_pin && strcmp(name, "untouched") == 0, "%s", cases[i].text);
+			continue;
+		}
+		cr_expect_str_eq(u.address.text, cases[i].address);
+		cr_expect(u.is_tls == cases[i].is_tls && u.has_pin == cases[i].has_pin && u.place.line == 5, "%s", cases[i].text);
+		cr_expect(cases[i].name ? name && strcmp(name, cases[i].name) == 0 : !name, "%s", cases[i].text);
+	}
+}
