@@ -30,9 +30,10 @@ struct umem {
 	struct xsk_ring_prod tx, fill;
 	uint8_t *area; /* borrowed: frame_count frames */
 	uint32_t frame_count;
-	uint32_t rx_most; /* with_rx is filled up to this: the fewer frames go round, the more of them are in the CPU's cache */
+	uint32_t rx_most; /* with_rx is filled up to this */
 	uint32_t with_rx, with_tx, spare_count;
-	uint32_t *spare; /* owned by who set it up: room for frame_count frame numbers */
+	uint32_t *spare;      /* owned by who set it up: room for frame_count frame numbers; a queue */
+	uint32_t spare_first; /* where in it the next one to be used stands */
 #ifdef SKUA_DEBUG
 	uint8_t *owner; /* enum umem_owner of each frame; NULL switches the check off */
 #endif
@@ -54,10 +55,12 @@ bool umem_is_conserved(const struct umem *u);
 MUST_USE HOT uint32_t umem_receive(struct umem *u, struct umem_packet *out, uint32_t max, uint32_t *lost);
 /* Gives packets of the batch to the TX ring. Returns how many: fewer when it is full. They are the first ones. */
 MUST_USE HOT uint32_t umem_send(struct umem *u, const struct umem_packet *packets, uint32_t count);
+/* A spare frame joins the batch, for what answers no packet of this batch. False: none is spare. */
+MUST_USE HOT bool umem_take(struct umem *u, uint64_t *address);
 /* Gives a frame of the batch back unsent. */
 HOT void umem_drop(struct umem *u, uint64_t address);
-/* Moves completed frames to the spare ones, and spare ones to the fill ring until with_rx is rx_most: those that were used last
- * first, for they are warm. Returns how many were completed. Bounded by frame_count. */
+/* Moves completed frames to the spare ones, and spare ones to the fill ring until with_rx is rx_most: those that were spare
+ * longest first. Returns how many were completed. Bounded by frame_count. */
 HOT uint32_t umem_recycle(struct umem *u, uint32_t *lost);
 
 /* Descriptors that the kernel has not taken out of the TX ring yet. */

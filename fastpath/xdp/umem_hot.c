@@ -15,15 +15,33 @@ static void move(struct umem *u, uint32_t frame, enum umem_owner from, enum umem
 #define move(u, frame, from, to) ((void)(frame))
 #endif
 
+/* The spare frames are a queue, so that all frames go round in the order of their addresses, nearly: the CPU fetches the next ones
+ * ahead, and the kernel's own record of each. As a stack they come back shuffled, which costs more than a warm frame saves. */
+ALWAYS_INLINE void put_spare(struct umem *u, uint32_t frame)
+{
+	uint32_t at = u->spare_first + u->spare_count++;
+
+	u->spare[at < u->frame_count ? at : at - u->frame_count] = frame;
+}
+
+ALWAYS_INLINE uint32_t take_spare(struct umem *u)
+{
+	uint32_t frame = u->spare[u->spare_first];
+
+	u->spare_first = u->spare_first + 1 < u->frame_count ? u->spare_first + 1 : 0;
+	u->spare_count--;
+	return frame;
+}
+
 void umem_init(struct umem *u, uint8_t *area, uint32_t frame_count, uint32_t *spare)
 {
 	u->area = area;
 	u->frame_count = u->rx_most = frame_count;
 	u->spare = spare;
 	u->with_rx = u->with_tx = 0;
-	/* The lowest frame is taken first. */
 	for (uint32_t i = 0; i < frame_count; i++)
-		spare[i] = frame_count - 1 - i;
+		spare[i] = i;
+	u->spare_first = 0;
 	u->spare_count = frame_count;
 }
 
@@ -91,7 +109,18 @@ uint32_t umem_send(struct umem *u, const struct umem_packet *packets, uint32_t c
 void umem_drop(struct umem *u, uint64_t address)
 {
 	move(u, frame_of(address), UMEM_IN_BATCH, UMEM_SPARE);
-	u->spare[u->spare_count++] = frame_of(address);
+	put_spare(u, frame_of(address));
+}
+
+bool umem_take(struct umem *u, uint64_t *address)
+{
+	if (unlikely(u->spare_count == 0))
+		return false;
+	uint32_t frame = take_spare(u);
+
+	move(u, frame, UMEM_SPARE, UMEM_IN_BATCH);
+	*address = (uint64_t)frame << UMEM_FRAME_SHIFT;
+	return true;
 }
 
 uint32_t umem_recycle(struct umem *u, uint32_t *lost)
@@ -106,7 +135,7 @@ uint32_t umem_recycle(struct umem *u, uint32_t *lost)
 			continue;
 		}
 		move(u, frame, UMEM_WITH_TX, UMEM_SPARE);
-		u->spare[u->spare_count++] = frame;
+		put_spare(u, frame);
 		completed++;
 	}
 	if (n) {
@@ -116,7 +145,7 @@ uint32_t umem_recycle(struct umem *u, uint32_t *lost)
 	n = MIN(u->spare_count, u->rx_most - u->with_rx);
 	if (n && xsk_ring_prod__reserve(&u->fill, n, &index) == n) {
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t frame = u->spare[--u->spare_count];
+			uint32_t frame = take_spare(u);
 
 			move(u, frame, UMEM_SPARE, UMEM_WITH_RX);
 			*xsk_ring_prod__fill_addr(&u->fill, index + i) = (uint64_t)frame << UMEM_FRAME_SHIFT;
