@@ -56,7 +56,7 @@ enum err log_ring_attach(struct log_ring_map **out, int fd, bool writable)
 	struct log_ring_map *m = malloc(sizeof(*m));
 
 	if (!m || threads == 0 || threads > LOG_RING_MAX_THREADS || h->magic != LOG_RING_MAGIC ||
-	    h->version != LOG_RING_VERSION || h->slots != LOG_RING_SLOTS || bytes != size_of(threads)) {
+	    h->version != LOG_RING_VERSION || h->slots != LOG_RING_SLOTS || h->size_bytes != bytes || bytes != size_of(threads)) {
 		shm_unmap(h, bytes);
 		err = m ? ERR_CORRUPT : ERR_NOMEM;
 		free(m);
