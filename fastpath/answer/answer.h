@@ -10,7 +10,9 @@
 #pragma once
 #include "base/base.h"
 #include "dns/name.h"
+#include "table/cache_entry.h"
 #include "table/counters.h"
+#include "table/log_ring.h"
 #include "table/snapshot.h"
 
 enum answer_verdict {
@@ -56,6 +58,10 @@ struct answer_query {
 	const struct zone_view *zone;
 	const struct zone_node *hint_;	    /* what answer_prefetch found for the name */
 	uint8_t cookie[24];		    /* client cookie, then the server cookie that goes into the response */
+	uint64_t cache_hash;		    /* of the name, if the cache was asked */
+	uint16_t group;			    /* of the client in the policy image */
+	bool may_recurse;		    /* the client's group may, so that RA is set */
+	uint8_t path;			    /* enum log_path */
 	uint8_t lower[NAME_MAX_BYTES + 33]; /* lower-cased name; padded so that wide loads may read on */
 	uint8_t label_offset[NAME_MAX_LABELS + 1];
 };
@@ -65,9 +71,18 @@ enum { ANSWER_OPT_NSID = 1, ANSWER_OPT_KEEPALIVE = 2 };
 struct answer_thread {
 	struct counter_block *counters;
 	int64_t wall_s;
+	uint64_t wall_ns;	/* for the log */
+	uint32_t now_s;		/* clock_mono_s() */
+	uint8_t *marks;		/* the thread's mark array of the cache; may be NULL */
+	uint64_t *scratch;	/* CACHE_SCRATCH_WORDS; NULL only where the snapshot has no cache */
+	struct log_writer *log; /* may be NULL: nothing is logged */
 };
 
 HOT void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);
 HOT void answer_prefetch(const struct snapshot *s, struct answer_query *q);
 MUST_USE HOT enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);
 MUST_USE HOT enum answer_verdict answer(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);
+/* For the resolver: the response to a query that was a MISS, from this entry (checked, for this question or a name above it)
+ * instead of the cache. The message is as it was received. Never a MISS; queries are not counted again. */
+MUST_USE HOT enum answer_verdict answer_from_entry(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
+						   const struct cache_entry *entry);

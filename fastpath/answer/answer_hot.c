@@ -2,7 +2,9 @@
 /* From a prepared query to a response. The short way is for one RRset; the long one sets limits, takes the step that the state names, and
  * adds OPT, header, counters. Budget: 550 instructions for the whole of answer() on a zone hit; `bench/micro/run` counted 511. */
 #include "answer/single_inline.h"
+#include "answer/cached.h"
 #include "answer/cookie.h"
+#include "table/cache.h"
 
 /* Where the response must end. */
 static uint32_t response_limit(const struct settings *settings, const struct answer_query *q)
@@ -24,6 +26,8 @@ ALWAYS_INLINE void count_response(struct answer_thread *t, uint16_t rcode)
 	counter_add(t->counters, C_ANSWERS, 1);
 	counter_add(t->counters, rcode < ARRAY_LEN(by_rcode) ? by_rcode[rcode] : C_RCODE_OTHER, 1);
 }
+
+ALWAYS_INLINE unsigned recursion_available(const struct answer_query *q) { return q->may_recurse ? DNS_RA : 0; }
 
 /* Octets 2 to 9: flags and the counts but ARCOUNT. */
 ALWAYS_INLINE void write_header(uint8_t *msg, uint16_t flags, bool has_question, uint32_t answers, uint32_t authority)
@@ -49,7 +53,7 @@ ALWAYS_INLINE bool answer_single(const struct snapshot *s, struct answer_thread 
 		r.pos += EDNS_OPT_FIXED_BYTES;
 	}
 	store_be16(r.msg + 10, q->has_edns);
-	write_header(r.msg, (uint16_t)(DNS_QR | DNS_AA | (q->flags & (DNS_RD | DNS_CD)) | rcode), true,
+	write_header(r.msg, (uint16_t)(DNS_QR | DNS_AA | recursion_available(q) | (q->flags & (DNS_RD | DNS_CD)) | rcode), true,
 		     is_negative ? 0 : rrset->rr_count, is_negative);
 	q->rcode = rcode;
 	q->response_bytes = r.pos;
@@ -57,12 +61,10 @@ ALWAYS_INLINE bool answer_single(const struct snapshot *s, struct answer_thread 
 	return true;
 }
 
-/* All other responses. place: of the name, in STATE_ZONE. */
-static void answer_walk(const struct snapshot *s, struct answer_thread *t, struct answer_query *q, const struct place *place)
+/* Cookie, limits, and what every kind of response begins with. Field by field: the arrays of the walk need no clearing. Returns
+ * where the response must end. */
+ALWAYS_INLINE uint32_t begin(struct walk *w, const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
 {
-	struct tsig_query tsig;
-	struct walk w;
-
 	if (unlikely(q->cookie_state != COOKIE_NONE && (s->settings.flags & SETTINGS_F_COOKIES) &&
 		     s->settings.cookie_secret_count > 0)) {
 		cookie_verify(&s->settings, t, q);
@@ -70,24 +72,96 @@ static void answer_walk(const struct snapshot *s, struct answer_thread *t, struc
 	}
 	uint32_t end = response_limit(&s->settings, q), opt_bytes = q->has_edns ? edns_response_bytes(&s->settings, q) : 0;
 
-	/* Field by field: the arrays behind need no clearing. */
-	w.snapshot = s;
-	w.q = q;
+	w->snapshot = s;
+	w->q = q;
+	w->r = (struct render){ .msg = q->msg, .pos = q->question_end, .limit = end - opt_bytes };
+	w->rcode = q->rcode;
+	w->is_aa = w->is_ad = false;
+	return end;
+}
+
+/* Header and counters; the sections and the OPT are there. */
+ALWAYS_INLINE void finish(struct walk *w, struct answer_thread *t)
+{
+	struct answer_query *q = w->q;
+
+	store_be16(w->r.msg + 10, w->r.count[SECTION_ADDITIONAL]);
+	write_header(w->r.msg,
+		     (uint16_t)(DNS_QR | (w->is_aa ? DNS_AA : 0) | (w->r.is_full ? DNS_TC : 0) | (w->is_ad ? DNS_AD : 0) |
+				recursion_available(q) | (q->flags & (DNS_OPCODE_MASK | DNS_RD | DNS_CD)) |
+				(w->rcode & DNS_RCODE_MASK)),
+		     q->state_ != STATE_HEADER, w->r.count[SECTION_ANSWER], w->r.count[SECTION_AUTHORITY]);
+	q->rcode = w->rcode;
+	q->response_bytes = w->r.pos;
+	count_response(t, w->rcode);
+	if (unlikely(w->r.is_full))
+		counter_add(t->counters, C_TRUNCATED, 1);
+}
+
+/* The cache's answer, or the one of entry if there is one. */
+static __attribute__((noinline)) enum answer_verdict answer_cached(const struct snapshot *s, struct answer_thread *t,
+								   struct answer_query *q, const struct cache_entry *entry)
+{
+	enum answer_verdict verdict = ANSWER_SEND;
+	struct walk w;
+	uint32_t end = begin(&w, s, t, q);
+
+	if (unlikely(entry != NULL)) {
+		w.is_aa = q->zone != NULL; /* a chain that begins in a zone of ours */
+		cached_render(&w, entry, t->now_s);
+	} else {
+		verdict = cached_answer(&w, t);
+		if (verdict == ANSWER_MISS) {
+			counter_add(t->counters, C_MISSES, 1);
+			return verdict;
+		}
+	}
+	if (q->has_edns)
+		edns_render(&w, end);
+	finish(&w, t);
+	return verdict;
+}
+
+#define TAIL_MAX_BYTES 96u /* an OPT with a cookie and a little more */
+
+/* The chain from our zone goes on outside: the query is put together again as it was. */
+COLD static enum answer_verdict leave(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
+				      const uint8_t tail[static TAIL_MAX_BYTES])
+{
+	memcpy(q->msg + q->question_end, tail, q->query_bytes - q->question_end);
+	message_name(q, DNS_HEADER_BYTES);
+	q->cache_hash = cache_hash(s->cache, q->name_hash);
+	counter_add(t->counters, C_MISSES, 1);
+	return ANSWER_MISS;
+}
+
+/* All other responses. place: of the name, in STATE_ZONE. */
+static enum answer_verdict answer_walk(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
+				       const struct place *place)
+{
+	uint8_t tail[TAIL_MAX_BYTES];
+	struct tsig_query tsig;
+	struct walk w;
+	uint32_t end = begin(&w, s, t, q), tail_bytes = q->query_bytes - MIN(q->question_end, q->query_bytes);
+
 	w.place = *place;
-	w.r = (struct render){ .msg = q->msg, .pos = q->question_end, .limit = end - opt_bytes };
 	w.name_pos = DNS_HEADER_BYTES;
 	w.apex_pos = 0;
-	w.rcode = q->rcode;
-	w.is_aa = false;
 	w.pending_count = 0;
 	w.seen_count = 0;
 	w.dname_count = 0;
 	w.additional_of = NULL;
 	w.referral_cut = NULL;
+	w.is_outside = false;
+	w.may_leave = q->may_recurse && (q->flags & DNS_RD) && tail_bytes <= TAIL_MAX_BYTES;
 	switch (q->state_) {
 	case STATE_ZONE:
+		if (w.may_leave)
+			memcpy(tail, q->msg + q->question_end, tail_bytes);
 		w.apex_pos = question_apex_pos(q);
 		zone_answer(&w);
+		if (unlikely(w.is_outside))
+			return leave(s, t, q, tail);
 		break;
 	case STATE_CHAOS: chaos_answer(&w); break;
 	case STATE_TSIG: tsig_copy(q, &tsig); break;
@@ -97,16 +171,8 @@ static void answer_walk(const struct snapshot *s, struct answer_thread *t, struc
 		edns_render(&w, end);
 	if (unlikely(q->state_ == STATE_TSIG))
 		tsig_render(&w, &tsig);
-	store_be16(w.r.msg + 10, w.r.count[SECTION_ADDITIONAL]);
-	write_header(w.r.msg,
-		     (uint16_t)(DNS_QR | (w.is_aa ? DNS_AA : 0) | (w.r.is_full ? DNS_TC : 0) |
-				(q->flags & (DNS_OPCODE_MASK | DNS_RD | DNS_CD)) | (w.rcode & DNS_RCODE_MASK)),
-		     q->state_ != STATE_HEADER, w.r.count[SECTION_ANSWER], w.r.count[SECTION_AUTHORITY]);
-	q->rcode = w.rcode;
-	q->response_bytes = w.r.pos;
-	count_response(t, w.rcode);
-	if (unlikely(w.r.is_full))
-		counter_add(t->counters, C_TRUNCATED, 1);
+	finish(&w, t);
+	return ANSWER_SEND;
 }
 
 /* What is not just data. at: the name's node, in STATE_ZONE. */
@@ -124,8 +190,7 @@ static __attribute__((noinline)) enum answer_verdict answer_other(const struct s
 		if (soa && answer_single(s, t, q, soa, true, at.node ? RCODE_NOERROR : RCODE_NXDOMAIN))
 			return ANSWER_SEND;
 	}
-	answer_walk(s, t, q, &place);
-	return ANSWER_SEND;
+	return answer_walk(s, t, q, &place);
 }
 
 enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
@@ -139,7 +204,21 @@ enum answer_verdict answer_finish(const struct snapshot *s, struct answer_thread
 		if (likely(rrset && answer_single(s, t, q, rrset, false, RCODE_NOERROR)))
 			return ANSWER_SEND;
 	}
+	if (q->state_ == STATE_CACHE)
+		return answer_cached(s, t, q, NULL);
 	return answer_other(s, t, q, at);
+}
+
+enum answer_verdict answer_from_entry(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
+				      const struct cache_entry *entry)
+{
+	parse_query(s, t, q);
+	if (q->state_ != STATE_ZONE && q->state_ != STATE_CACHE)
+		return answer_other(s, t, q, (struct zone_at){ NULL, NULL }); /* what may be asked has changed meanwhile */
+	q->path = entry->flags & CACHE_F_FAILURE ? LOG_PATH_FAILED
+		  : entry->flags & CACHE_F_STALE ? LOG_PATH_STALE
+						 : LOG_PATH_RESOLVED;
+	return answer_cached(s, t, q, entry);
 }
 
 enum answer_verdict answer(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)

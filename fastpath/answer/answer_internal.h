@@ -24,7 +24,8 @@ enum answer_state {
 	STATE_QUESTION, /* respond with header and question: the rcode says all */
 	STATE_TSIG,	/* the same, and a TSIG record that says BADKEY */
 	STATE_CHAOS,
-	STATE_ZONE, /* a zone of ours that may be served is in q->zone */
+	STATE_ZONE,  /* a zone of ours that may be served is in q->zone */
+	STATE_CACHE, /* a name that is not ours, of a client that may recurse */
 };
 
 enum render_section { SECTION_ANSWER, SECTION_AUTHORITY, SECTION_ADDITIONAL, SECTION_COUNT_ };
@@ -68,7 +69,9 @@ struct walk {
 	struct render r;
 	uint32_t name_pos, apex_pos; /* where the current name and its zone's apex stand in the message */
 	uint16_t rcode;
-	bool is_aa;
+	bool is_aa, is_ad;
+	bool is_outside; /* the chain left our zones: somebody has to resolve the rest */
+	bool may_leave;	 /* it could be resolved: the client may recurse, and the query can be put together again */
 	uint8_t pending_count, seen_count, dname_count;
 	uint64_t seen[ANSWER_MAX_CHAIN + 1]; /* hashes of the chain's names: a loop ends where it closes */
 	struct {

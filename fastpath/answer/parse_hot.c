@@ -3,7 +3,7 @@
  *
  * What deserves silence (RFC 1035 and operational habit): less than a header, and responses. Everything else gets an answer, so that a
  * client learns what is wrong with its query. Budget: 200 instructions with an OPT record. */
-#include "answer/answer_internal.h"
+#include "answer/cached.h"
 #include "answer/cookie.h"
 #include "dns/name_inline.h"
 
@@ -172,11 +172,8 @@ ALWAYS_INLINE uint8_t find_zone(const struct snapshot *s, struct answer_thread *
 {
 	struct zone_set_hit hit = zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
 
-	if (unlikely(!hit.view)) {
-		q->rcode = RCODE_REFUSED;
-		q->ede = EDE_NOT_AUTHORITATIVE;
-		return STATE_QUESTION;
-	}
+	if (!hit.view)
+		return cached_prepare(s, q);
 	/* DS belongs to the parent's side of a cut (RFC 4035 section 3.1.4.1), if that zone is ours too. */
 	if (unlikely(q->qtype == RR_DS && hit.zone_label == 0 && q->label_count > 0)) {
 		struct zone_set_hit parent = zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 1);
@@ -188,6 +185,7 @@ ALWAYS_INLINE uint8_t find_zone(const struct snapshot *s, struct answer_thread *
 	q->zone_label = (uint8_t)hit.zone_label;
 	if (unlikely(!hit.view->base || (hit.view->serve_until_s != 0 && t->wall_s >= hit.view->serve_until_s)))
 		return no_service(t, q, hit.view);
+	q->path = LOG_PATH_ZONE;
 	zone_prefetch_slot(hit.view, q->name_hash);
 	return STATE_ZONE;
 }
@@ -269,7 +267,7 @@ ALWAYS_INLINE uint8_t read_query(struct answer_thread *t, struct answer_query *q
 	return classify(q);
 }
 
-void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+void parse_query(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
 {
 	DEBUG_ASSERT(q->capacity_bytes >= 512);
 	q->response_bytes = 0;
@@ -281,16 +279,26 @@ void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct an
 	q->has_edns = q->is_do = false;
 	q->zone = NULL;
 	q->hint_ = NULL;
-	counter_add(t->counters, C_QUERIES, 1);
+	q->path = LOG_PATH_OTHER;
+	q->may_recurse = false;
 
 	uint8_t state = read_query(t, q);
 
+	if (s->policy)
+		cached_client(s, q);
 	q->state_ = likely(state == STATE_ZONE) ? find_zone(s, t, q) : state;
+}
+
+void answer_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q)
+{
+	counter_add(t->counters, C_QUERIES, 1);
+	parse_query(s, t, q);
 }
 
 void answer_prefetch(const struct snapshot *s, struct answer_query *q)
 {
-	(void)s;
-	if (likely(q->state_ == STATE_ZONE))
+	if (q->state_ == STATE_ZONE)
 		q->hint_ = zone_prefetch_node(q->zone, q->name_hash);
+	else if (q->state_ == STATE_CACHE)
+		cached_prefetch(s, q);
 }

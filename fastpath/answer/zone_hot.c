@@ -94,7 +94,11 @@ static enum step follow(struct walk *w, uint32_t target_pos)
 			return STEP_DONE;
 	struct zone_set_hit hit = zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
 
-	if (!hit.view || !hit.view->base)
+	if (!hit.view) {
+		w->is_outside = w->may_leave;
+		return STEP_DONE;
+	}
+	if (!hit.view->base)
 		return STEP_DONE;
 	q->zone = hit.view;
 	q->hint_ = NULL;

@@ -18,6 +18,13 @@ ALWAYS_INLINE int64_t clock_wall_s(void)
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec;
 }
+/* Wall time in nanoseconds since 1970. */
+ALWAYS_INLINE uint64_t clock_wall_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 /* CLOCK_MONOTONIC in whole seconds, at most one tick late: the time of cached answers, the same for all processes of one boot. Starts at
  * CLOCK_MONO_S_FIRST, so that "an hour ago" is a number too. */
 #define CLOCK_MONO_S_FIRST 0x01000000u

@@ -5,7 +5,7 @@
 #define PAYLOAD_MAX 4096u
 #define PAYLOAD_DEFAULT 1232u  /* DNS flag day 2020: fits the IPv6 minimum MTU */
 #define KEEPALIVE_DEFAULT 100u /* ten seconds, config.h's tcp.idle_timeout_ms */
-#define FLAGS_KNOWN (SETTINGS_F_COOKIES | SETTINGS_F_NSID | SETTINGS_F_CHAOS | SETTINGS_F_EDE)
+#define FLAGS_KNOWN (SETTINGS_F_COOKIES | SETTINGS_F_NSID | SETTINGS_F_CHAOS | SETTINGS_F_EDE | SETTINGS_F_PREFETCH)
 
 void settings_defaults(struct settings *out)
 {

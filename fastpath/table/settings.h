@@ -21,7 +21,7 @@ struct settings {
 	uint16_t tcp_idle_timeout_100ms;	   /* edns-tcp-keepalive (RFC 7828), units of 100 ms; 0: not sent */
 	uint16_t reserved;
 };
-enum { SETTINGS_F_COOKIES = 1, SETTINGS_F_NSID = 2, SETTINGS_F_CHAOS = 4, SETTINGS_F_EDE = 8 };
+enum { SETTINGS_F_COOKIES = 1, SETTINGS_F_NSID = 2, SETTINGS_F_CHAOS = 4, SETTINGS_F_EDE = 8, SETTINGS_F_PREFETCH = 16 };
 
 /* Sane defaults with no secrets, cookies off until a secret is there. */
 void settings_defaults(struct settings *out);

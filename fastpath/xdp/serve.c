@@ -51,17 +51,22 @@ static void kick_and_go_on(struct serve *s)
  * a burst costs one system call. */
 static void sleep_until_rx(struct serve *s)
 {
-	struct pollfd p = { .fd = s->socket->fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = s->socket->fd, .events = POLLIN },
+			      { .fd = s->miss ? s->miss->wake : -1, .events = POLLIN } };
 
+	if (s->miss && !serve_miss_prepare_sleep(s->miss))
+		return;
 	if (umem_tx_pending(s->umem) > (s->socket->is_zerocopy ? 0 : s->socket->tx_budget))
 		kick(s);
 	counter_add(s->counters, C_RX_WAKEUP, 1);
 	counter_set(s->counters, C_FRAME_LOST, s->lost_frames + atomic_load_explicit(&s->missing_frames, memory_order_relaxed));
 	snapshot_offline();
 	/* An error state would make poll return at once, again and again. */
-	if (poll(&p, 1, SERVE_POLL_MS) > 0 && !(p.revents & POLLIN))
+	if (poll(p, s->miss ? 2 : 1, SERVE_POLL_MS) > 0 && p[0].revents && !(p[0].revents & POLLIN))
 		poll(NULL, 0, SERVE_POLL_MS);
 	snapshot_online();
+	if (s->miss)
+		serve_miss_awake(s->miss, p[1].revents != 0);
 }
 
 /* Preferred busy polling: the driver works inside of our calls, so there must be one per round. */
@@ -92,6 +97,19 @@ static void maybe_hang(uint64_t packets)
 #define maybe_hang(packets) ((void)(packets))
 #endif
 
+/* The wall clock is looked at now and then; in between it goes on with the other one. */
+static void read_clocks(struct serve *s)
+{
+	s->now_ns = clock_mono_ns();
+	if (unlikely(s->now_ns - s->wall_read_ns > WALL_READ_NS || s->wall_read_ns == 0)) {
+		s->wall_read_ns = s->now_ns;
+		s->wall_minus_mono_ns = clock_wall_ns() - s->now_ns;
+		s->answer.wall_s = clock_wall_s();
+		s->answer.now_s = clock_mono_s();
+	}
+	s->answer.wall_ns = s->now_ns + s->wall_minus_mono_ns;
+}
+
 static void *serve_run(void *arg)
 {
 	struct serve *s = arg;
@@ -99,15 +117,11 @@ static void *serve_run(void *arg)
 
 	snapshot_thread_register();
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
-		uint64_t now = clock_mono_ns();
 		const struct snapshot *snap;
 		uint32_t n;
 
-		atomic_store_explicit(&s->counters->heartbeat_ns, now, memory_order_relaxed);
-		if (now - s->wall_read_ns > WALL_READ_NS) {
-			s->answer.wall_s = clock_wall_s();
-			s->wall_read_ns = now;
-		}
+		read_clocks(s);
+		atomic_store_explicit(&s->counters->heartbeat_ns, s->now_ns, memory_order_relaxed);
 		snap = snapshot_acquire(s->snapshots);
 		if (unlikely(snap->generation != generation)) {
 			generation = snap->generation;
@@ -115,6 +129,8 @@ static void *serve_run(void *arg)
 		}
 		n = serve_batch(s, snap);
 		snapshot_quiescent();
+		if (s->miss)
+			serve_miss_kick(s->miss);
 		maybe_hang(n);
 		if (n && (n == UMEM_BATCH || !umem_rx_is_empty(s->umem)))
 			kick_and_go_on(s);
@@ -136,8 +152,7 @@ enum err serve_start(struct serve *s, const char *name)
 
 	ASSERT(s->umem && s->socket && s->counters && s->snapshots && snapshot_acquire(s->snapshots));
 	s->answer.counters = s->counters;
-	s->answer.wall_s = clock_wall_s();
-	s->wall_read_ns = clock_mono_ns();
+	read_clocks(s);
 	atomic_store(&s->stop, false);
 	result = pthread_attr_init(&attributes);
 	if (result)

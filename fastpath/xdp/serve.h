@@ -12,6 +12,7 @@
 #include "table/counters.h"
 #include "table/snapshot.h"
 #include "xdp/frame.h"
+#include "xdp/serve_miss.h"
 #include "xdp/socket.h"
 
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct serve {
 	const struct snapshot_holder *snapshots;
 	int cpu; /* -1: not pinned */
 	bool verify_checksums;
+	struct serve_miss *miss; /* borrowed; NULL: nobody resolves, misses are dropped */
 	/* written by the control thread */
 	_Atomic bool stop;
 	_Atomic uint32_t mtu_bytes;
@@ -37,8 +39,9 @@ struct serve {
 	/* the thread's */
 	uint64_t lost_frames; /* that the rings gave impossible addresses for */
 	struct answer_thread answer;
-	uint64_t wall_read_ns;
-	struct umem_packet in[UMEM_BATCH], out[UMEM_BATCH];
+	uint64_t now_ns, wall_read_ns;
+	uint64_t wall_minus_mono_ns;				/* modulo 2^64 */
+	struct umem_packet in[UMEM_BATCH], out[2 * UMEM_BATCH]; /* replies to the batch, then answers of the resolver */
 	struct frame frame[SERVE_GROUP];
 	uint64_t address[SERVE_GROUP];
 	struct answer_query query[SERVE_GROUP];
@@ -48,7 +51,7 @@ struct serve {
 
 /* Takes up to UMEM_BATCH packets, answers them from snap, puts replies into the TX ring, recycles frames. Returns how many
  * packets
- * came. The caller sets s->answer.wall_s and does the kick. */
+ * came. The caller sets s->now_ns and the times in s->answer, and does the kicks. */
 MUST_USE HOT uint32_t serve_batch(struct serve *s, const struct snapshot *snap);
 
 /* Starts the thread on s->cpu. s stays the caller's and outlives the thread. */

@@ -44,14 +44,20 @@ static uint32_t finish_group(struct serve *s, const struct snapshot *snap, uint3
 		struct answer_query *q = &s->query[i];
 
 		switch (answer_finish(snap, &s->answer, q)) {
-		case ANSWER_SEND:
 		case ANSWER_SEND_AND_REFRESH:
+			if (s->miss)
+				serve_miss_refresh(s->miss, q, s->now_ns);
+			__attribute__((fallthrough));
+		case ANSWER_SEND:
 			DEBUG_ASSERT(q->response_bytes >= FRAME_DNS_HEADER_BYTES && q->response_bytes <= q->capacity_bytes);
 			s->out[out_count].address = s->address[i];
 			s->out[out_count].bytes = (uint32_t)frame_reply(&s->frame[i], u->area + s->address[i], q->response_bytes);
 			out_count++;
 			break;
 		case ANSWER_MISS:
+			if (s->miss)
+				serve_miss_ask(s->miss, q, &s->frame[i], u->area + s->address[i], s->now_ns);
+			__attribute__((fallthrough));
 		case ANSWER_DROP: umem_drop(u, s->address[i]); break;
 		}
 	}
@@ -69,12 +75,14 @@ uint32_t serve_batch(struct serve *s, const struct snapshot *snap)
 
 		out_count = finish_group(s, snap, good, out_count);
 	}
+	if (s->miss)
+		out_count += serve_miss_collect(s->miss, s->umem, s->out + out_count, UMEM_BATCH, mtu_bytes, s->now_ns);
 	if (out_count)
 		sent = umem_send(s->umem, s->out, out_count);
 	for (uint32_t i = sent; i < out_count; i++)
 		umem_drop(s->umem, s->out[i].address);
 	umem_recycle(s->umem, &lost);
-	if (received) {
+	if (received || sent) {
 		counter_add(s->counters, C_RX, received);
 		counter_add(s->counters, C_TX, sent);
 	}
