@@ -254,9 +254,9 @@ static unsigned choose_fastest(struct forward_ask *a, bool may_be_out)
 static unsigned choose_among(struct forward_ask *a, bool may_be_out)
 {
 	const struct forward_zone *z = a->zone;
-	if (z->strategy == CONFIG_FORWARD_FASTEST)
+	if (z->strategy == STRATEGY_FASTEST)
 		return choose_fastest(a, may_be_out);
-	unsigned start = z->strategy == CONFIG_FORWARD_SPREAD ? a->f->turn++ % z->count : 0;
+	unsigned start = z->strategy == STRATEGY_SPREAD ? a->f->turn++ % z->count : 0;
 	for (unsigned n = 0; n < z->count; n++)
 		if (is_choice(a, (start + n) % z->count, may_be_out))
 			return (start + n) % z->count;
@@ -575,7 +575,7 @@ static void probe_others(struct forwarder *f, const struct forward_zone *z, cons
 		if ((tried >> i & 1) || u->is_self)
 			continue;
 		bool is_wanted = upstream_is_out(u) ? upstream_claim_probe(u, now_ns)
-						    : z->strategy == CONFIG_FORWARD_FASTEST && upstream_claim_look(u, now_ns);
+						    : z->strategy == STRATEGY_FASTEST && upstream_claim_look(u, now_ns);
 		struct forward_ask *a = is_wanted ? new_ask(f, z, q) : NULL;
 		if (!a)
 			continue;

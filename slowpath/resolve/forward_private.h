@@ -11,7 +11,7 @@ struct forward_zone {
 	uint8_t name[NAME_MAX_BYTES], name_bytes, labels;
 	uint64_t hash;
 	bool dnssec;
-	enum config_forward_strategy strategy;
+	enum config_strategy strategy;
 	unsigned count;
 	uint32_t upstream[CONFIG_MAX_UPSTREAMS]; /* indexes into the table's */
 };

@@ -9,10 +9,10 @@
 
 #define load(p) ((unsigned long long)atomic_load_explicit(p, memory_order_relaxed))
 
-static const char *strategy_text(enum config_forward_strategy s)
+static const char *strategy_text(enum config_strategy s)
 {
 	static const char *const text[] = {
-		[CONFIG_FORWARD_ORDERED] = "ordered", [CONFIG_FORWARD_FASTEST] = "fastest", [CONFIG_FORWARD_SPREAD] = "spread"
+		[STRATEGY_ORDERED] = "ordered", [STRATEGY_FASTEST] = "fastest", [STRATEGY_SPREAD] = "spread"
 	};
 	return text[s];
 }

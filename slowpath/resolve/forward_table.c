@@ -77,16 +77,16 @@ static enum err add_upstream(struct forward_table *t, const struct config *confi
 static enum err add_zone(struct forward_table *t, const struct config *config, const struct config_forward *c)
 {
 	struct forward_zone *z = &t->zone[t->zone_count++];
-	if (c->name_bytes > NAME_MAX_BYTES || c->to_count == 0 || c->to_count > CONFIG_MAX_UPSTREAMS)
+	if (c->zone.name_bytes > NAME_MAX_BYTES || c->count == 0 || c->count > CONFIG_MAX_UPSTREAMS)
 		return ERR_ARGUMENT;
-	memcpy(z->name, c->name, c->name_bytes);
-	z->name_bytes = (uint8_t)c->name_bytes;
+	memcpy(z->name, c->zone.name, c->zone.name_bytes);
+	z->name_bytes = (uint8_t)c->zone.name_bytes;
 	z->labels = (uint8_t)name_labels(z->name);
 	z->hash = name_hash(z->name, z->name_bytes);
 	z->dnssec = c->dnssec;
 	z->strategy = c->strategy;
 	t->max_labels = MAX(t->max_labels, z->labels);
-	for (size_t i = 0; i < c->to_count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		size_t k = 0;
 		while (k < t->upstream_count && !is_same(&t->upstream[k], &c->to[i]))
 			k++;
@@ -156,7 +156,7 @@ static enum err fill(struct forward_table *t, const struct config *config)
 	size_t upstreams = 1;
 	uint32_t slots = 16;
 	for (size_t i = 0; i < config->forward_count; i++)
-		upstreams += config->forward[i].to_count;
+		upstreams += config->forward[i].count;
 	while (slots < 2 * config->forward_count)
 		slots *= 2;
 	t->slot_mask = slots - 1;
