@@ -5,7 +5,8 @@ LIB += slowpath/zone/zone_source.c slowpath/zone/segment_notes.c slowpath/zone/s
        slowpath/zone/zone_store.c slowpath/zone/zone_image_file.c slowpath/zone/reload.c slowpath/zone/reload_faults.c slowpath/zone/repack.c \
        slowpath/zone/publish.c slowpath/zone/publish_adopt.c slowpath/zone/loader.c
 LIB += slowpath/resolve/entry_build.c
-LIB += $(addprefix slowpath/resolve/,timer_wheel.c reply_edns.c exchange.c exchange_query.c exchange_udp.c exchange_stream.c exchange_tls.c upstream.c)
+LIB += $(addprefix slowpath/resolve/,timer_wheel.c reply_edns.c exchange.c exchange_query.c exchange_udp.c exchange_stream.c exchange_tls.c \
+       upstream.c forward.c forward_table.c forward_status.c)
 LIB += slowpath/handover.c slowpath/seccomp.c slowpath/control.c
 
 PROGS += skua-slowpath
