@@ -72,6 +72,7 @@ struct answer_thread {
 	struct counter_block *counters;
 	int64_t wall_s;
 	uint64_t wall_ns;	/* for the log */
+	uint32_t latency_us;	/* for the log: since the query came; 0 where it is answered at once */
 	uint32_t now_s;		/* clock_mono_s() */
 	uint8_t *marks;		/* the thread's mark array of the cache; may be NULL */
 	uint64_t *scratch;	/* CACHE_SCRATCH_WORDS; NULL only where the snapshot has no cache */

@@ -4,6 +4,7 @@
 #include "answer/single_inline.h"
 #include "answer/cached.h"
 #include "answer/cookie.h"
+#include "dns/name_inline.h"
 #include "table/cache.h"
 
 /* Where the response must end. */
@@ -35,6 +36,31 @@ ALWAYS_INLINE void write_header(uint8_t *msg, uint16_t flags, bool has_question,
 	store_be64(msg + 2, (uint64_t)flags << 48 | (uint64_t)has_question << 32 | answers << 16 | authority);
 }
 
+/* name: of the question, lower-cased; name_bytes 0: it could not be read. */
+static __attribute__((noinline)) void write_log(struct answer_thread *t, const struct answer_query *q, const uint8_t *name,
+						uint32_t name_bytes)
+{
+	struct log_record r;
+
+	r.wall_ns = t->wall_ns;
+	r.latency_us = t->latency_us;
+	r.qtype = name_bytes ? q->qtype : 0;
+	r.qclass = name_bytes ? q->qclass : 0;
+	r.response_bytes = (uint16_t)q->response_bytes;
+	r.flags = q->flags;
+	r.rcode = q->rcode;
+	r.ede = q->ede;
+	r.group = q->group;
+	r.port = q->client.port;
+	memcpy(r.address, q->client.address, sizeof(r.address));
+	r.family = q->client.family;
+	r.transport = q->client.transport;
+	r.path = q->rcode == RCODE_REFUSED ? LOG_PATH_REFUSED : q->path;
+	r.name_bytes = (uint8_t)name_bytes;
+	memcpy(r.name, name, name_bytes);
+	log_write_record(t->log, &r);
+}
+
 /* The whole response: one RRset and perhaps a plain OPT, within the 512 octets that every limit allows. False, with nothing done, if
  * it is not that plain. A negative response's RRset is the SOA. */
 ALWAYS_INLINE bool answer_single(const struct snapshot *s, struct answer_thread *t, struct answer_query *q,
@@ -58,6 +84,8 @@ ALWAYS_INLINE bool answer_single(const struct snapshot *s, struct answer_thread 
 	q->rcode = rcode;
 	q->response_bytes = r.pos;
 	count_response(t, rcode);
+	if (t->log)
+		write_log(t, q, q->lower, q->name_bytes);
 	return true;
 }
 
@@ -96,6 +124,18 @@ ALWAYS_INLINE void finish(struct walk *w, struct answer_thread *t)
 	count_response(t, w->rcode);
 	if (unlikely(w->r.is_full))
 		counter_add(t->counters, C_TRUNCATED, 1);
+	if (!t->log)
+		return;
+	if (unlikely(q->state_ == STATE_HEADER)) {
+		write_log(t, q, NULL, 0);
+		return;
+	}
+	/* A chain has left the question's name behind. */
+	uint8_t lower[NAME_MAX_BYTES + NAME_LOWER_SLACK_BYTES];
+	uint32_t name_bytes = q->question_end - DNS_HEADER_BYTES - 4u;
+
+	name_lower_inline(lower, w->r.msg + DNS_HEADER_BYTES, name_bytes);
+	write_log(t, q, lower, name_bytes);
 }
 
 /* The cache's answer, or the one of entry if there is one. */
