@@ -42,13 +42,15 @@ struct job {
 	_Atomic uint32_t next;
 	_Atomic uint32_t flush_round; /* grows: workers hand over what they have */
 	pthread_mutex_t lock;	      /* the rest */
-	pthread_cond_t changed;
+	pthread_cond_t changed;	      /* batches, running: the caller waits */
+	pthread_cond_t text_freed;    /* workers wait */
 	struct batch *batches;
 	struct outcome *outcomes; /* a list through `outcome` */
 	struct outcome *outcome;  /* owned, one per zone to look at */
 	unsigned running;
 	uint32_t next_segment_id;
 	uint64_t text_bytes; /* being read */
+	unsigned text_waiting;
 	uint64_t unread;
 };
 
@@ -78,8 +80,10 @@ static void hand_over_outcome(struct job *job, uint32_t index, struct zone_item 
 static void text_budget_take(struct job *job, uint64_t bytes)
 {
 	pthread_mutex_lock(&job->lock);
+	job->text_waiting++;
 	while (job->text_bytes != 0 && job->text_bytes + bytes > RELOAD_TEXT_BYTES)
-		pthread_cond_wait(&job->changed, &job->lock);
+		pthread_cond_wait(&job->text_freed, &job->lock);
+	job->text_waiting--;
 	job->text_bytes += bytes;
 	pthread_mutex_unlock(&job->lock);
 }
@@ -88,7 +92,8 @@ static void text_budget_give(struct job *job, uint64_t bytes)
 {
 	pthread_mutex_lock(&job->lock);
 	job->text_bytes -= bytes;
-	pthread_cond_broadcast(&job->changed);
+	if (job->text_waiting)
+		pthread_cond_broadcast(&job->text_freed);
 	pthread_mutex_unlock(&job->lock);
 }
 
@@ -349,6 +354,7 @@ static void job_init(struct job *job, struct zone_store *store, const struct rel
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->changed, &monotonic);
+	pthread_cond_init(&job->text_freed, NULL);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -369,6 +375,7 @@ enum err reload_run(struct zone_store *store, const struct reload_request *reque
 		run_workers(&job, result);
 	free(job.outcome);
 	*request->next_segment_id = job.next_segment_id;
+	pthread_cond_destroy(&job.text_freed);
 	pthread_cond_destroy(&job.changed);
 	pthread_mutex_destroy(&job.lock);
 	result->unread = job.unread;
