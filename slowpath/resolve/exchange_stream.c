@@ -2,7 +2,8 @@
 /* exchange_stream.c: connections (RFC 7766): shared by the queries to a server, pipelined, answered in any order.
  *
  * An exchange waits in its connection's list, QUEUED until it is written, SENT then. What one turn of the loop writes leaves by one write. A server
- * that closes a connection with several queries waiting is taken for one that does not know pipelining: it gets them one at a time. */
+ * that closes a connection with several queries waiting is taken for one that does not know pipelining: from then on it gets one query on each
+ * connection (the next one would cross with its closing). */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "slowpath/resolve/exchange_private.h"
@@ -117,8 +118,9 @@ static void write_query(struct stream *c, struct exchange *e, uint64_t now_ns)
 /* Writes what is queued, as far as the server takes it. */
 static void write_queued(struct stream *c)
 {
-	unsigned may = c->peer->is_sequential ? 1 : STREAM_PIPELINE_MAX;
-	if (c->state != STREAM_OPEN || c->in_flight >= may || c->in_flight == c->waiting)
+	bool is_sequential = c->peer->is_sequential;
+	unsigned may = is_sequential ? 1 : STREAM_PIPELINE_MAX;
+	if (c->state != STREAM_OPEN || c->in_flight >= may || c->in_flight == c->waiting || (is_sequential && c->answered))
 		return;
 	uint64_t now_ns = clock_mono_ns();
 	for (struct exchange *e = TAILQ_FIRST(&c->exchanges); e && c->in_flight < may; e = TAILQ_NEXT(e, same_carrier))
@@ -177,7 +179,7 @@ static void close_stream(struct stream *c, enum exchange_result result)
 	struct exchanger *x = c->x;
 	struct exchange_peer *peer = c->peer;
 	struct exchange *e;
-	if (c->waiting && result == EXCHANGE_CLOSED) {
+	if (c->in_flight && result == EXCHANGE_CLOSED) {
 		counter_add(x->counters, C_UPSTREAM_TCP_CLOSED, 1);
 		peer->is_sequential |= c->in_flight > 1 && c->answered > 0;
 	}
@@ -250,6 +252,8 @@ static bool take_message(struct stream *c, const uint8_t *message, size_t bytes)
 	c->answered++;
 	if (exchange_take_message(c->x, &a, TAILQ_FIRST(&c->exchanges))) {
 		c->abandoned--;
+		if (c->state != STREAM_CLOSED && c->peer->is_sequential)
+			close_stream(c, EXCHANGE_CLOSED); /* what is queued goes on to another one */
 	} else {
 		c->answered--;
 		if (c->state != STREAM_CLOSED && c->abandoned)
