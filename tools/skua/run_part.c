@@ -168,6 +168,7 @@ enum err run_part_spawn(struct run_part *p, uint64_t now_ns)
 	p->orphaned_ns = 0;
 	p->failure[0] = '\0';
 	memset(p->parked, 0, sizeof p->parked);
+	p->until_full_look = 0;
 	log_write(M_CHILD_STARTED, "%s started as process %d", p->name, (int)pid);
 	return ERR_OK;
 failed:

@@ -53,6 +53,7 @@ struct run_part {
 	char failure[LINK_TEXT_BYTES];		    /* what it said before it ended */
 	uint64_t past[COUNTER_OTHER + 1][C_COUNT_]; /* totals of ended processes, by role */
 	uint8_t parked[COUNTER_MAX_THREADS];	    /* fastpath: that block's slot was cleared and it has not been heard since */
+	unsigned watched, until_full_look;	    /* the blocks that serve are below `watched`; ticks until all are looked at */
 	struct run_part_queued *first_, *last_;
 	uint32_t queued;
 };
