@@ -28,7 +28,7 @@ static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to *
 
 bool cache_geometry_of(struct cache_geometry *out, uint64_t size_bytes)
 {
-	const size_t slots = CACHE_PAIR_SLOTS * sizeof(uint64_t), logs = CACHE_PAIR_SLOTS * CACHE_SLOT_LOG_BYTES;
+	const size_t slots = CACHE_BUCKET_SLOTS * sizeof(uint64_t), logs = CACHE_BUCKET_SLOTS * CACHE_SLOT_LOG_BYTES;
 	const size_t ghosts = logs / CACHE_GHOST_LOG_BYTES * sizeof(uint16_t), set = CACHE_GHOST_WAYS * sizeof(uint16_t);
 	struct cache_geometry g = { .shards = 1 };
 
@@ -38,13 +38,13 @@ bool cache_geometry_of(struct cache_geometry *out, uint64_t size_bytes)
 		g.shards *= 2;
 	g.shard_bytes = (size_bytes - CACHE_HEADER_BYTES) / g.shards / SHARD_ALIGN * SHARD_ALIGN;
 	/* A page less than there is: parts are rounded up. */
-	size_t pairs = (g.shard_bytes - CACHE_SHARD_HEAD_BYTES - PAGE_BYTES) / (slots + logs + ghosts);
-	g.pairs = (uint32_t)pairs;
-	g.ghost_sets = (uint32_t)(pairs * ghosts / set);
+	size_t buckets = (g.shard_bytes - CACHE_SHARD_HEAD_BYTES - PAGE_BYTES) / (slots + logs + ghosts);
+	g.buckets = (uint32_t)buckets;
+	g.ghost_sets = (uint32_t)(buckets * ghosts / set);
 	g.slots_at = CACHE_SHARD_HEAD_BYTES;
-	g.ghosts_at = g.slots_at + pairs * slots;
+	g.ghosts_at = g.slots_at + buckets * slots;
 	g.logs_at = round_up(g.ghosts_at + g.ghost_sets * set, CACHE_LINE);
-	size_t units = (g.shard_bytes - g.logs_at) / CACHE_UNIT;
+	size_t units = (g.shard_bytes - g.logs_at) / CACHE_UNIT - 1;
 	if (units > UINT32_MAX)
 		return false;
 	g.units = (uint32_t)units;
@@ -58,7 +58,7 @@ bool cache_geometry_of(struct cache_geometry *out, uint64_t size_bytes)
 
 static size_t marks_stride_of(const struct cache_geometry *g)
 {
-	return round_up((size_t)g->shards * g->pairs * CACHE_PAIR_SLOTS, PAGE_BYTES);
+	return round_up((size_t)g->shards * g->buckets * CACHE_BUCKET_SLOTS, PAGE_BYTES);
 }
 
 /* --- making ---------------------------------------------------------------------------------------------------------- */
@@ -157,6 +157,7 @@ enum err cache_reader_init(struct cache_reader *r, void *map, size_t map_bytes)
 	if (!cache_geometry_of(&r->g, map_bytes) || h->magic != CACHE_MAGIC || h->version != CACHE_VERSION ||
 	    h->size_bytes != map_bytes)
 		return ERR_CORRUPT;
+	r->last_place = r->g.units - CACHE_BLOCK_LEAST_UNITS;
 	r->map = map;
 	r->map_bytes = map_bytes;
 	r->shards = r->map + CACHE_HEADER_BYTES;

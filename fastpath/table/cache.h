@@ -6,9 +6,9 @@
  *
  * Shards     A power of two, fixed when the cache is made; a name's hash chooses one. Each shard has one writing thread at a time
  *            (the worker that its names belong to), so that writers take no locks.
- * Buckets    One cache line of 8 slots. A name belongs to bucket b or its neighbour b ^ 1; all types of a name lie there. A slot is one
- *            64-bit word: tag, lap, place of the entry; 0 is empty. Storing that word publishes, clearing it revokes. There is a slot for every
- *            64 octets of the logs: half of them are used when entries take 128 octets, and 80 % with nothing but A records.
+ * Buckets    One cache line of 8 slots. A name belongs to one of two buckets; all types of a name lie there. A slot is one 64-bit word: tag, lap, place
+ *            of the entry; 0 is empty. Storing that word publishes, clearing it revokes. There is a slot for every 64 octets of the logs: half of them
+ *            are used when entries take 128 octets, and nearly all with nothing but A records.
  * Logs       Entries lie in two circular logs, S3-FIFO: new ones in the small log; what was read there twice, or was evicted shortly
  *            before (the ghost table knows), in the main log. Room is made at the tail: an entry that is marked as read moves to the main
  *            log's head, any other loses its slot, and so does any that has expired. While the main log has room, nothing else is lost.
@@ -76,7 +76,7 @@ struct cache_hit {
 
 /* Where a name belongs: its name_hash, keyed. */
 HOT uint64_t cache_hash(const struct cache_reader *r, uint64_t name_hash);
-/* First and second prefetch: the buckets' lines; the entry that has the key's tag. */
+/* First and second prefetch: the buckets' lines; the entry that has the key's tag in its first bucket. */
 HOT void cache_prefetch_bucket(const struct cache_reader *r, uint64_t hash);
 HOT void cache_prefetch_entry(const struct cache_reader *r, const struct cache_key *key);
 /* Finds the answer to key: the entry of the type, or the name's NXDOMAIN. Entries of an older epoch are misses. scratch: the thread's own,

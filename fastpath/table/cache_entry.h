@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache_entry.h: one cached answer, as it lies in a reader's scratch, in the cache file and in a resolver worker's hands. In shared memory the
- * struct is packed (cache_layout.h), the rest is the same.
+ * struct is shorter (cache_layout.h), the rest is the same.
  *
  *     struct cache_entry | uint16_t ttl_at[rr_count] | uint16_t pointer_at[pointer_count] | name | body | padding to 8 octets
  *
@@ -24,15 +24,15 @@
 
 #define CACHE_ENTRY_MAX_BYTES 32768u /* larger answers are not stored */
 #define CACHE_ENTRY_MAX_RRS 2048u
-#define CACHE_ENTRY_EDE_MAX 254
 
 enum cache_entry_flags {
 	CACHE_F_CD = 1,	      /* key: asked with checking disabled */
 	CACHE_F_NXDOMAIN = 2, /* answers every type of the name, and all names below it (key: type 0) */
 	CACHE_F_FAILURE = 4,  /* RFC 9520: rcode and ede say what failed; backoff says how often in a row */
 	CACHE_F_STALE = 8,    /* served past its time since a refresh failed (RFC 8767): TTLs are stale TTLs, EDE 3 or 19 */
-	CACHE_F_JOIN = 16,    /* its CNAME chain goes on in a zone of ours, or where the upstream did not follow it: the slowpath joins the parts */
-	CACHE_F_AD = 32,      /* secure (RFC 4035); never set before validation exists */
+	CACHE_F_JOIN =
+		16, /* its CNAME chain goes on in a zone of ours, or where the upstream did not follow it: the slowpath joins the parts */
+	CACHE_F_AD = 32, /* secure (RFC 4035); never set before validation exists */
 	CACHE_F_KNOWN = 63,
 };
 
@@ -41,25 +41,31 @@ struct cache_span {
 };
 
 struct cache_entry {
-	uint64_t hash;		     /* cache_hash of the name: where it belongs */
-	uint32_t bytes;		     /* of everything, a multiple of 8 */
-	uint32_t stored_s, expire_s; /* clock_mono_s(); expire_s: the first second in which it is no longer fresh */
-	uint32_t epoch;		     /* of its partition when the question began: older than the current one is a miss */
-	uint16_t type;		     /* 0 for NXDOMAIN */
-	uint16_t partition;	     /* below CACHE_PARTITIONS */
-	uint16_t flags;		     /* enum cache_entry_flags */
+	/* The first 32 octets are an entry's head in the logs; what ends in _ counts there only. */
+	uint16_t units_;
+	uint16_t type; /* 0 for NXDOMAIN */
+	uint32_t hash_low_;
+	uint16_t partition; /* below CACHE_PARTITIONS */
+	uint8_t flags;	    /* enum cache_entry_flags */
 	uint8_t name_bytes;
 	uint8_t rcode;
-	int16_t ede;	 /* enum ede_code that goes with the answer, at most CACHE_ENTRY_EDE_MAX; EDE_NONE */
+	int8_t ede;	 /* enum ede_code that goes with the answer; EDE_NONE */
 	uint8_t backoff; /* failures: how many in a row, at most 255 */
-	uint8_t reserved;
+	uint8_t shape_;
+	uint32_t stored_s, expire_s; /* clock_mono_s(); expire_s: the first second in which it is no longer fresh */
+	uint32_t epoch;		     /* of its partition when the question began: older than the current one is a miss */
+	uint8_t count_[3], pointer_count_;
+
+	uint64_t hash;	/* cache_hash of the name: where it belongs */
+	uint32_t bytes; /* of everything, a multiple of 8 */
+	uint16_t rr_count, pointer_count, body_bytes;
+	uint16_t expired_min; /* stale: minutes from the end of its own time to stored_s */
+	uint32_t reserved;
 	uint16_t count[3];	  /* records: answer, authority, additional; with DNSSEC ones */
 	uint16_t dnssec_count[3]; /* of these in the spans */
 	struct cache_span span[3];
-	uint16_t rr_count, pointer_count, body_bytes;
-	uint16_t expired_min; /* stale: the minute (clock_mono_s() / 60, low bits) in which its own time ended */
 };
-static_assert(sizeof(struct cache_entry) == 72, "ABI changed");
+static_assert(sizeof(struct cache_entry) == 80, "ABI changed");
 
 ALWAYS_INLINE const uint16_t *cache_entry_ttl_at(const struct cache_entry *e) { return (const uint16_t *)(e + 1); }
 ALWAYS_INLINE const uint16_t *cache_entry_pointer_at(const struct cache_entry *e) { return cache_entry_ttl_at(e) + e->rr_count; }

@@ -3,16 +3,14 @@
 
 #include "table/cache_layout.h"
 
-enum { BEFORE_TTL = 5, TTL_AND_LENGTH = 6, POINTER_BYTES = 2 };
-
 /* Whether records [first, last) lie within [begin, end), and their neighbours do not reach into it. */
 static bool records_lie_within(const struct cache_entry *e, uint32_t first, uint32_t last, struct cache_span span)
 {
 	const uint16_t *ttl_at = cache_entry_ttl_at(e);
 
-	return ttl_at[first] >= span.begin + BEFORE_TTL && ttl_at[last - 1] + TTL_AND_LENGTH <= span.end &&
-	       (first == 0 || ttl_at[first - 1] + TTL_AND_LENGTH <= span.begin) &&
-	       (last == e->rr_count || ttl_at[last] >= span.end + BEFORE_TTL);
+	return ttl_at[first] >= span.begin + CACHE_BEFORE_TTL && ttl_at[last - 1] + CACHE_TTL_AND_LENGTH <= span.end &&
+	       (first == 0 || ttl_at[first - 1] + CACHE_TTL_AND_LENGTH <= span.begin) &&
+	       (last == e->rr_count || ttl_at[last] >= span.end + CACHE_BEFORE_TTL);
 }
 
 /* A pointer across a border would be written in part behind what is sent. */
@@ -47,15 +45,14 @@ bool cache_spans_are_sound(const struct cache_entry *e)
 	return true;
 }
 
-bool cache_block_expand_long(struct cache_entry *e, const struct cache_block *b, const struct cache_block_long *l,
-			     uint32_t rest_bytes)
+bool cache_block_expand_long(struct cache_entry *e, const struct cache_block_long *l, uint32_t rest_bytes)
 {
 	uint32_t rr_count = (uint32_t)l->count[0] + l->count[1] + l->count[2];
-	uint32_t other = 2 * (rr_count + l->pointer_count) + b->name_bytes + (b->shape & CACHE_BLOCK_PADDING);
+	uint32_t other = 2 * (rr_count + l->pointer_count) + e->name_bytes + (e->shape_ & CACHE_BLOCK_PADDING);
 
 	if (rr_count > CACHE_ENTRY_MAX_RRS || other > rest_bytes)
 		return false;
-	cache_block_expand_head(e, b, rest_bytes);
+	e->bytes = (uint32_t)sizeof(*e) + rest_bytes;
 	memcpy(e->count, l->count, sizeof(e->count));
 	memcpy(e->dnssec_count, l->dnssec_count, sizeof(e->dnssec_count));
 	memcpy(e->span, l->span, sizeof(e->span));
@@ -63,6 +60,7 @@ bool cache_block_expand_long(struct cache_entry *e, const struct cache_block *b,
 	e->pointer_count = l->pointer_count;
 	e->body_bytes = (uint16_t)(rest_bytes - other);
 	e->expired_min = l->expired_min;
+	e->reserved = 0;
 	return cache_parts_are_sound(e) && cache_spans_are_sound(e);
 }
 
@@ -71,7 +69,7 @@ bool cache_entry_check(const struct cache_entry *e, uint32_t bytes)
 	if (bytes < sizeof(*e) || bytes > CACHE_ENTRY_MAX_BYTES || e->bytes != bytes)
 		return false;
 	if ((e->flags & ~CACHE_F_KNOWN) || (e->type == 0) != ((e->flags & CACHE_F_NXDOMAIN) != 0) ||
-	    e->partition >= CACHE_PARTITIONS || e->ede < EDE_NONE || e->ede > CACHE_ENTRY_EDE_MAX)
+	    e->partition >= CACHE_PARTITIONS || e->ede < EDE_NONE)
 		return false;
 	if (e->rr_count > CACHE_ENTRY_MAX_RRS || (uint32_t)e->count[0] + e->count[1] + e->count[2] != e->rr_count ||
 	    bytes != cache_entry_size(e->rr_count, e->pointer_count, e->name_bytes, e->body_bytes))

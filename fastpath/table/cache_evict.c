@@ -10,7 +10,6 @@
 
 #define ROUNDS_MAX 32u /* blocks that go round again for one store */
 #define SWEEP_MAX 4u   /* dead blocks at main's tail that are passed to save one of the small log */
-#define BLOCK_LEAST_UNITS (CACHE_BLOCK_WORDS + 1)
 
 /* --- blocks and slots ------------------------------------------------------------------------------------------------ */
 
@@ -18,7 +17,7 @@ bool cache_found_at(const struct cache_shard *s, uint32_t place, struct cache_fo
 {
 	uint32_t units = s->r->g.units;
 
-	if (place >= units || units - place < BLOCK_LEAST_UNITS)
+	if (place >= units || units - place < CACHE_BLOCK_LEAST_UNITS)
 		return false;
 	memcpy(&out->b, s->words + place, sizeof(out->b));
 	bool is_long = out->b.shape & CACHE_BLOCK_LONG;
@@ -47,11 +46,13 @@ const uint8_t *cache_found_name(const struct cache_shard *s, const struct cache_
 
 uint64_t *cache_slot_of(const struct cache_shard *s, uint32_t hash_low, uint64_t where)
 {
-	uint64_t *pair = s->slots + (size_t)cache_pair_of(&s->r->g, hash_low) * CACHE_PAIR_SLOTS;
+	for (unsigned turn = 0; turn < CACHE_BUCKETS; turn++) {
+		uint64_t *bucket = cache_bucket_at(s, hash_low, turn);
 
-	for (unsigned i = 0; i < CACHE_PAIR_SLOTS; i++)
-		if (pair[i] != 0 && (pair[i] & CACHE_SLOT_WHERE) == where)
-			return &pair[i];
+		for (unsigned i = 0; i < CACHE_BUCKET_SLOTS; i++)
+			if (bucket[i] != 0 && (bucket[i] & CACHE_SLOT_WHERE) == where)
+				return &bucket[i];
+	}
 	return NULL;
 }
 
@@ -193,7 +194,7 @@ static bool has_room(const struct cache_log *l, uint32_t units, uint32_t reserve
 
 void cache_shard_reset(struct cache_shard *s)
 {
-	size_t slots = (size_t)s->r->g.pairs * CACHE_PAIR_SLOTS;
+	size_t slots = (size_t)s->r->g.buckets * CACHE_BUCKET_SLOTS;
 
 	for (size_t i = 0; i < slots; i++)
 		cache_slot_store(&s->slots[i], 0);

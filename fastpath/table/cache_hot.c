@@ -16,17 +16,15 @@
 
 #define READ_TRIES 3u /* of a slot whose block moves meanwhile */
 
-/* A slot in its pair, and what its block must say. */
+/* What the head of a wanted block says, as far as the masks go. */
 struct wanted {
-	uint64_t *slots; /* the pair's */
-	const uint8_t *logs;
-	uint64_t word[2]; /* of the block, as far as the masks go */
-	size_t first;	  /* index of the pair's first slot in mark arrays */
+	uint64_t word0, word1;
 	uint16_t tag;
 };
 #define WORD0_MASK UINT64_C(0xffffffffffff0000) /* type, hash_low */
 #define WORD1_FLAGS (0xffu & ~(CACHE_F_KNOWN & ~(CACHE_F_CD | CACHE_F_NXDOMAIN)))
-#define WORD1_MASK (UINT64_C(0xff00ff) | WORD1_FLAGS << 8) /* partition, the flags that must be so, name_bytes */
+#define WORD1_MASK (UINT64_C(0xff00ffff) | WORD1_FLAGS << 16) /* partition, the flags that must be so, name_bytes */
+static_assert(offsetof(struct cache_block, shape) == 15 && CACHE_BLOCK_LONG == 0x80, "the sign of word 1");
 
 uint64_t cache_hash(const struct cache_reader *r, uint64_t name_hash) { return cache_hash_keyed(r->hash_key, name_hash); }
 unsigned cache_reader_shard(const struct cache_reader *r, uint64_t hash) { return cache_shard_of(&r->g, hash); }
@@ -53,11 +51,9 @@ ALWAYS_INLINE const uint8_t *shard_at(const struct cache_reader *r, uint64_t has
 {
 	return r->shards + cache_shard_of(&r->g, hash) * r->g.shard_bytes;
 }
-ALWAYS_INLINE uint64_t *pair_at(const struct cache_reader *r, const uint8_t *shard, uint64_t hash)
+ALWAYS_INLINE const uint64_t *bucket_at(const struct cache_reader *r, const uint8_t *shard, uint32_t bucket)
 {
-	size_t at = r->g.slots_at + (size_t)cache_pair_of(&r->g, (uint32_t)hash) * CACHE_PAIR_SLOTS * sizeof(uint64_t);
-
-	return (uint64_t *)(uintptr_t)(shard + at);
+	return (const uint64_t *)(shard + r->g.slots_at) + (size_t)bucket * CACHE_BUCKET_SLOTS;
 }
 
 /* Bits 2 * i + 1 of those slots of a bucket that seem to have the tag: each is loaded again, and in order, before it is believed. */
@@ -80,150 +76,171 @@ ALWAYS_INLINE uint32_t match(const uint64_t *bucket, uint16_t tag)
 
 void cache_prefetch_bucket(const struct cache_reader *r, uint64_t hash)
 {
-	const uint64_t *pair = pair_at(r, shard_at(r, hash), hash);
+	const uint8_t *shard = shard_at(r, hash);
 
-	__builtin_prefetch(pair);
-	__builtin_prefetch(pair + CACHE_BUCKET_SLOTS);
+	__builtin_prefetch(bucket_at(r, shard, cache_bucket_first(&r->g, (uint32_t)hash)));
+	__builtin_prefetch(bucket_at(r, shard, cache_bucket_second(&r->g, (uint32_t)hash)));
 }
 
 void cache_prefetch_entry(const struct cache_reader *r, const struct cache_key *key)
 {
 	const uint8_t *shard = shard_at(r, key->hash);
-	const uint64_t *pair = pair_at(r, shard, key->hash);
-	unsigned bucket = cache_bucket_of(key->hash) * CACHE_BUCKET_SLOTS;
-	uint16_t tag = cache_name_tag(key->hash, key->partition, key->is_cd) | cache_type_tag(key->type);
-	uint32_t bits = match(pair + bucket, tag);
+	const uint64_t *bucket = bucket_at(r, shard, cache_bucket_first(&r->g, (uint32_t)key->hash));
+	uint16_t tag = cache_tag_of(key->hash, key->type, key->partition, key->is_cd);
+	uint32_t bits = match(bucket, tag);
 
 	if (unlikely(bits == 0)) {
-		bucket ^= CACHE_BUCKET_SLOTS;
-		bits = match(pair + bucket, tag);
+		bucket = bucket_at(r, shard, cache_bucket_second(&r->g, (uint32_t)key->hash));
+		bits = match(bucket, tag);
+		if (bits == 0)
+			return;
 	}
-	if (bits == 0)
-		return;
-	uint32_t place = (uint32_t)cache_word_load(&pair[bucket + (unsigned)__builtin_ctz(bits) / 2]);
+	uint32_t place = (uint32_t)cache_word_load(&bucket[(unsigned)__builtin_ctz(bits) / 2]);
 	const uint8_t *block = shard + r->g.logs_at + (size_t)MIN(place, r->g.units) * CACHE_UNIT;
 	__builtin_prefetch(block);
 	__builtin_prefetch(block + CACHE_LINE);
 }
 
+ALWAYS_INLINE uint64_t load_word(const uint8_t *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
 ALWAYS_INLINE bool name_is(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
-	uint64_t x, y;
-	size_t i = 0;
-
-	if (unlikely(bytes < sizeof(x)))
+	if (unlikely(bytes < sizeof(uint64_t)))
 		return memcmp(a, b, bytes) == 0;
-	for (; i + sizeof(x) < bytes; i += sizeof(x)) {
-		memcpy(&x, a + i, sizeof(x));
-		memcpy(&y, b + i, sizeof(y));
-		if (x != y)
-			return false;
-	}
-	memcpy(&x, a + bytes - sizeof(x), sizeof(x));
-	memcpy(&y, b + bytes - sizeof(y), sizeof(y));
-	return x == y;
+	const uint8_t *last = a + bytes - sizeof(uint64_t);
+	uint64_t differences = load_word(last) ^ load_word(b + bytes - sizeof(uint64_t));
+	for (; a < last; a += sizeof(uint64_t), b += sizeof(uint64_t))
+		differences |= load_word(a) ^ load_word(b);
+	return differences == 0;
 }
 
-enum copied { COPIED, COPIED_OTHER, COPIED_MOVED };
+ALWAYS_INLINE void put_word(void *to, uint32_t index, uint64_t word) { memcpy((uint64_t *)to + index, &word, sizeof(word)); }
 
-/* Copies the block of a slot word into scratch as an entry, if its head is the wanted one. Says nothing about whether the copy is whole. */
-ALWAYS_INLINE enum copied copy_block(const struct cache_reader *r, const struct wanted *w, uint64_t word, uint64_t *scratch,
-				     struct cache_block *b, struct cache_block_long *l, uint32_t *rest_words)
+/* Copies words two at a time; one more than asked for may be read and written. */
+ALWAYS_INLINE void copy_words(void *to, const uint64_t *from, uint32_t words)
 {
-	uint32_t place = (uint32_t)word, room = r->g.units - place;
-	const uint64_t *from = (const uint64_t *)(w->logs + (size_t)place * CACHE_UNIT);
-	uint64_t head[CACHE_BLOCK_WORDS];
+	for (uint32_t i = 0; i < words; i += 2) {
+		uint64_t first = cache_word_load(from + i), second = cache_word_load(from + i + 1);
 
-	if (unlikely(place >= r->g.units || room < CACHE_BLOCK_WORDS))
-		return COPIED_OTHER;
-	for (unsigned i = 0; i < CACHE_BLOCK_WORDS; i++)
-		head[i] = cache_word_load(from + i);
-	if (unlikely((head[0] & WORD0_MASK) != w->word[0] || (head[1] & WORD1_MASK) != w->word[1]))
-		return COPIED_OTHER;
-	memcpy(b, head, sizeof(*b));
-	bool is_long = b->shape & CACHE_BLOCK_LONG;
-	uint32_t words = cache_block_rest_words(b->units, is_long);
-	if (unlikely(words == 0 || b->units > room))
-		return COPIED_OTHER;
-	from += CACHE_BLOCK_WORDS;
-	if (unlikely(is_long)) {
-		for (unsigned i = 0; i < CACHE_BLOCK_WORDS; i++)
-			head[i] = cache_word_load(from + i);
-		memcpy(l, head, sizeof(*l));
-		from += CACHE_BLOCK_WORDS;
+		put_word(to, i, first);
+		put_word(to, i + 1, second);
 	}
-	for (uint32_t i = 0; i < words; i++)
-		scratch[CACHE_ENTRY_WORDS + i] = cache_word_load(from + i);
-	*rest_words = words;
-	return COPIED;
 }
 
-/* One slot: a copy that was whole, and is the key's. */
-ALWAYS_INLINE bool read_slot(const struct cache_reader *r, const struct wanted *w, const struct cache_key *key, uint64_t *slot,
-			     uint64_t *scratch)
+/* What became of one look at a slot. */
+enum look { LOOK_FOUND, LOOK_OTHER, LOOK_MOVED };
+
+/* Something is not as it should be: either the entry is another one, or its place was reused meanwhile. */
+static COLD __attribute__((noinline)) enum look look_again(const uint64_t *slot, uint64_t word)
 {
-	struct cache_entry *e = (struct cache_entry *)scratch;
-	struct cache_block b;
+	cache_read_fence();
+	return cache_word_load(slot) == word ? LOOK_OTHER : LOOK_MOVED;
+}
+
+/* The rest of a look at a block whose head stands in *e: the way of those with DNSSEC spans. */
+static __attribute__((noinline)) enum look look_at_long(struct cache_entry *e, const struct cache_reader *r, uint64_t hash,
+							const uint64_t *slot, uint64_t word, const uint64_t *from)
+{
 	struct cache_block_long l;
-	uint32_t rest_words;
+	uint32_t words = cache_block_rest_words(e->units_, true);
 
-	for (unsigned try = 0; try < READ_TRIES; try++) {
-		uint64_t word = cache_slot_load(slot);
-		if (unlikely(cache_slot_tag(word) != w->tag))
-			return false;
-		enum copied copied = copy_block(r, w, word, scratch, &b, &l, &rest_words);
-		cache_read_fence();
-		if (unlikely(cache_word_load(slot) != word))
-			continue;
-		if (unlikely(copied != COPIED))
-			return false;
-		e->hash = key->hash;
-		bool is_sound = unlikely(b.shape & CACHE_BLOCK_LONG) ? cache_block_expand_long(e, &b, &l, rest_words * CACHE_UNIT)
-								     : cache_block_expand(e, &b, rest_words * CACHE_UNIT);
-		return likely(is_sound) && likely(name_is(cache_entry_name(e), key->name, key->name_bytes));
-	}
-	return false;
+	if (words == 0 || e->units_ > r->g.units - (uint32_t)word)
+		return look_again(slot, word);
+	copy_words(&l, from + CACHE_BLOCK_WORDS, CACHE_BLOCK_WORDS);
+	copy_words(e + 1, from + 2 * CACHE_BLOCK_WORDS, words);
+	cache_read_fence();
+	if (cache_word_load(slot) != word)
+		return LOOK_MOVED;
+	e->hash = hash;
+	return cache_block_expand_long(e, &l, words * CACHE_UNIT) ? LOOK_FOUND : LOOK_OTHER;
 }
 
-/* The number of the slot in the pair whose entry is wanted; CACHE_PAIR_SLOTS if there is none. */
-ALWAYS_INLINE unsigned find(const struct cache_reader *r, const struct wanted *w, const struct cache_key *key, uint64_t *scratch)
+/* One look at a slot: a copy that was whole, and is the wanted one but for its name. */
+ALWAYS_INLINE enum look look_at(struct cache_entry *e, const struct cache_reader *r, const struct wanted *w, uint64_t hash,
+				const uint8_t *logs, const uint64_t *slot)
 {
-	unsigned bucket = cache_bucket_of(key->hash) * CACHE_BUCKET_SLOTS;
+	uint64_t word = cache_slot_load(slot);
+	uint32_t place = (uint32_t)word;
 
-	for (unsigned turn = 0; turn < 2; turn++, bucket ^= CACHE_BUCKET_SLOTS) {
-		for (uint32_t bits = match(w->slots + bucket, w->tag); bits != 0; bits &= bits - 1) {
-			unsigned i = bucket + (unsigned)__builtin_ctz(bits) / 2;
-			if (likely(read_slot(r, w, key, w->slots + i, scratch)))
-				return i;
-		}
-	}
-	return CACHE_PAIR_SLOTS;
+	if (unlikely(cache_slot_tag(word) != w->tag || place > r->last_place))
+		return LOOK_OTHER;
+	const uint64_t *from = (const uint64_t *)(logs + (size_t)place * CACHE_UNIT);
+	uint64_t word0 = cache_word_load(from), word1 = cache_word_load(from + 1), word3 = cache_word_load(from + 3);
+	uint32_t words = (uint32_t)(word0 & UINT16_MAX) - CACHE_BLOCK_WORDS;
+	if (unlikely((word0 & WORD0_MASK) != w->word0 || (word1 & WORD1_MASK) != w->word1))
+		return look_again(slot, word);
+	put_word(e, 0, word0);
+	put_word(e, 1, word1);
+	put_word(e, 2, cache_word_load(from + 2));
+	put_word(e, 3, word3);
+	if (unlikely((int64_t)word1 < 0)) /* CACHE_BLOCK_LONG of its shape */
+		return look_at_long(e, r, hash, slot, word, from);
+	if (unlikely(words > r->last_place - place + 1 || words > CACHE_SCRATCH_WORDS - CACHE_ENTRY_WORDS))
+		return look_again(slot, word);
+	copy_words(e + 1, from + CACHE_BLOCK_WORDS, words);
+	cache_read_fence();
+	if (unlikely(cache_word_load(slot) != word))
+		return LOOK_MOVED;
+	return likely(cache_block_expand(e, hash, word1, word3, words * CACHE_UNIT)) ? LOOK_FOUND : LOOK_OTHER;
 }
 
-ALWAYS_INLINE void want_name(struct wanted *w, const struct cache_reader *r, const struct cache_key *key)
+/* The number of the slot in a bucket whose entry is wanted; CACHE_BUCKET_SLOTS if there is none. */
+ALWAYS_INLINE unsigned find_in(struct cache_entry *e, const struct cache_reader *r, const struct wanted *w,
+			       const struct cache_key *key, const uint8_t *logs, const uint64_t *bucket)
 {
-	unsigned shard = cache_shard_of(&r->g, key->hash);
-	uint32_t pair = cache_pair_of(&r->g, (uint32_t)key->hash);
-	const uint8_t *at = r->shards + shard * r->g.shard_bytes;
+	for (uint32_t bits = match(bucket, w->tag); bits != 0; bits &= bits - 1) {
+		unsigned i = (unsigned)__builtin_ctz(bits) / 2;
+		enum look look = look_at(e, r, w, key->hash, logs, bucket + i);
 
-	w->slots = (uint64_t *)(uintptr_t)(at + r->g.slots_at) + (size_t)pair * CACHE_PAIR_SLOTS;
-	w->logs = at + r->g.logs_at;
-	w->first = ((size_t)shard * r->g.pairs + pair) * CACHE_PAIR_SLOTS;
+		for (unsigned again = 1; unlikely(look == LOOK_MOVED) && again < READ_TRIES; again++)
+			look = look_at(e, r, w, key->hash, logs, bucket + i);
+		if (likely(look == LOOK_FOUND) && likely(name_is(cache_entry_name(e), key->name, key->name_bytes)))
+			return i;
+	}
+	return CACHE_BUCKET_SLOTS;
 }
-ALWAYS_INLINE void want_type(struct wanted *w, const struct cache_key *key, uint16_t type, uint16_t name_tag)
+
+ALWAYS_INLINE struct wanted wanted_of(const struct cache_key *key, uint16_t type)
 {
 	uint32_t flags = (key->is_cd ? CACHE_F_CD : 0u) | (type == 0 ? CACHE_F_NXDOMAIN : 0u);
 
-	w->tag = name_tag | cache_type_tag(type);
-	w->word[0] = (uint64_t)type << 16 | key->hash << 32;
-	w->word[1] = key->partition | flags << 8 | (uint32_t)key->name_bytes << 16;
+	return (struct wanted){ .word0 = (uint64_t)type << 16 | key->hash << 32,
+				.word1 = key->partition | flags << 16 | (uint32_t)key->name_bytes << 24,
+				.tag = cache_tag_of(key->hash, type, key->partition, key->is_cd) };
+}
+
+#define NO_SLOT UINT64_MAX
+/* The entry of one type, in *e: the number of its slot in mark arrays, or NO_SLOT. */
+ALWAYS_INLINE uint64_t find(struct cache_entry *e, const struct cache_reader *r, const struct cache_key *key, uint16_t type)
+{
+	struct wanted w = wanted_of(key, type);
+	unsigned shard = cache_shard_of(&r->g, key->hash);
+	const uint8_t *at = r->shards + shard * r->g.shard_bytes, *logs = at + r->g.logs_at;
+	uint32_t bucket = cache_bucket_first(&r->g, (uint32_t)key->hash);
+	unsigned i = find_in(e, r, &w, key, logs, bucket_at(r, at, bucket));
+
+	if (unlikely(i == CACHE_BUCKET_SLOTS)) {
+		bucket = cache_bucket_second(&r->g, (uint32_t)key->hash);
+		i = find_in(e, r, &w, key, logs, bucket_at(r, at, bucket));
+		if (i == CACHE_BUCKET_SLOTS)
+			return NO_SLOT;
+	}
+	return ((uint64_t)shard * r->g.buckets + bucket) * CACHE_BUCKET_SLOTS + i;
+}
+static __attribute__((noinline)) uint64_t find_nxdomain(struct cache_entry *e, const struct cache_reader *r,
+							const struct cache_key *key)
+{
+	return find(e, r, key, 0);
 }
 
 ALWAYS_INLINE enum cache_result judge(const struct cache_reader *r, uint16_t partition, uint32_t now_s, uint64_t slot,
-				      const uint64_t *scratch, struct cache_hit *hit)
+				      const struct cache_entry *e, struct cache_hit *hit)
 {
-	const struct cache_entry *e = (const struct cache_entry *)scratch;
-
 	if (unlikely((int32_t)(e->epoch - cache_epoch(r, partition)) < 0))
 		return CACHE_MISS;
 	hit->entry = e;
@@ -234,38 +251,23 @@ ALWAYS_INLINE enum cache_result judge(const struct cache_reader *r, uint16_t par
 enum cache_result cache_read(const struct cache_reader *r, const struct cache_key *key, uint32_t now_s, uint64_t *scratch,
 			     struct cache_hit *hit)
 {
-	struct wanted w;
-	uint16_t name_tag = cache_name_tag(key->hash, key->partition, key->is_cd);
+	struct cache_entry *e = (struct cache_entry *)scratch;
 
 	if (unlikely(key->partition >= CACHE_PARTITIONS))
 		return CACHE_MISS;
-	want_name(&w, r, key);
-	want_type(&w, key, key->type, name_tag);
-	unsigned slot = find(r, &w, key, scratch);
-	if (unlikely(slot == CACHE_PAIR_SLOTS)) {
-		want_type(&w, key, 0, name_tag);
-		slot = find(r, &w, key, scratch);
-		if (slot == CACHE_PAIR_SLOTS)
+	uint64_t slot = key->type != 0 ? find(e, r, key, key->type) : NO_SLOT;
+	if (unlikely(slot == NO_SLOT)) {
+		slot = find_nxdomain(e, r, key);
+		if (slot == NO_SLOT)
 			return CACHE_MISS;
 	}
-	return judge(r, key->partition, now_s, w.first + slot, scratch, hit);
-}
-
-/* The name's own NXDOMAIN, if it is fresh. */
-static bool read_nxdomain(const struct cache_reader *r, const struct cache_key *key, uint32_t now_s, uint64_t *scratch,
-			  struct cache_hit *hit)
-{
-	struct wanted w;
-
-	want_name(&w, r, key);
-	want_type(&w, key, 0, cache_name_tag(key->hash, key->partition, key->is_cd));
-	unsigned slot = find(r, &w, key, scratch);
-	return slot != CACHE_PAIR_SLOTS && judge(r, key->partition, now_s, w.first + slot, scratch, hit) == CACHE_HIT;
+	return judge(r, key->partition, now_s, slot, e, hit);
 }
 
 enum cache_result cache_read_cut(const struct cache_reader *r, const struct cache_key *key, const uint8_t *label_offset,
 				 unsigned label_count, uint32_t now_s, uint64_t *scratch, struct cache_hit *hit)
 {
+	struct cache_entry *e = (struct cache_entry *)scratch;
 	struct cache_key above[CACHE_CUT_LABELS];
 	unsigned count = 0;
 
@@ -283,8 +285,11 @@ enum cache_result cache_read_cut(const struct cache_reader *r, const struct cach
 						   .is_cd = key->is_cd };
 		cache_prefetch_bucket(r, above[count++].hash);
 	}
-	for (unsigned i = 0; i < count; i++)
-		if (unlikely(read_nxdomain(r, &above[i], now_s, scratch, hit)))
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t slot = find_nxdomain(e, r, &above[i]);
+
+		if (unlikely(slot != NO_SLOT) && judge(r, key->partition, now_s, slot, e, hit) == CACHE_HIT)
 			return CACHE_HIT;
+	}
 	return CACHE_MISS;
 }

@@ -4,11 +4,11 @@
  *     header (a page) | shard | shard | ...          shard: head | slots | ghosts | small log, main log
  *
  * Geometry   A function of the size alone, which fstat tells: nothing in the memory says where anything is.
- * Pairs      Bucket b and its neighbour b ^ 1 make a pair of 16 slots; the low half of a name's hash chooses the pair. Which of the two is
- *            looked at first is another bit's choice.
- * Slot       tag:16 | lap:16 | place:32. The place counts CACHE_UNITs from the shard's logs, the small one first. 0: empty; a tag is never 0.
- * Tag        name:12 | type:4. The first part mixes the name's hash, the partition and CD; so the writer finds all types of a name. Type bits 0
- *            are NXDOMAIN's alone.
+ * Buckets    The low half of a name's hash chooses two buckets, first and second. What is stored goes to the first while that has some slots left,
+ *            then to where more are: so nearly all slots can be used, and most reads end at the first.
+ * Slot       tag:16 | lap:16 | place:32. The place counts CACHE_UNITs from the shard's logs, the small one first. 0: empty.
+ * Tag        name:12 | type:4. The first part mixes the name's hash, the partition and CD; so the writer finds all types of a name. Type bits are
+ *            1 for NXDOMAIN and have bit 3 for all else: no tag is 0.
  * Position   lap:32 | offset:32, of a log's head and tail. lap of head and tail differ by one at most. A block never lies across the end of a log: where
  *            it does not fit, a unit whose first word is 0 says that the lap ends.
  * Block      An entry as it lies in a log: struct cache_block, in long ones struct cache_block_long, then what stands behind struct
@@ -22,7 +22,8 @@
 #define CACHE_SHARD_MIN_BYTES (1ull << 20)
 #define CACHE_UNIT 8u
 #define CACHE_BUCKET_SLOTS 8u
-#define CACHE_PAIR_SLOTS 16u
+#define CACHE_BUCKETS 2u	 /* that a name may lie in */
+#define CACHE_FIRST_FILL 5u	 /* slots that are used in the first one before the second one is looked at */
 #define CACHE_SLOT_LOG_BYTES 64u /* octets of the logs for each slot: half of the slots are used with entries of 128 octets */
 #define CACHE_GHOST_WAYS 16u	 /* fingerprints that one name may lie among */
 #define CACHE_GHOST_LOG_BYTES 128u
@@ -63,20 +64,27 @@ struct cache_shard_head { /* written by the shard's writer, read by the next one
 #define CACHE_SHARD_HEAD_BYTES 256u
 static_assert(sizeof(struct cache_shard_head) <= CACHE_SHARD_HEAD_BYTES, "ABI changed");
 
+/* The head of struct cache_entry. */
 struct cache_block {
 	uint16_t units; /* of CACHE_UNIT octets, of everything; 0: the lap ends here */
 	uint16_t type;
 	uint32_t hash_low;
-	uint8_t partition, flags, name_bytes, rcode;
+	uint16_t partition;
+	uint8_t flags, name_bytes;
+	uint8_t rcode;
+	int8_t ede;
+	uint8_t backoff;
 	uint8_t shape; /* CACHE_BLOCK_LONG, octets of padding at the end */
-	uint8_t ede;   /* one more than the code, so that 0 is EDE_NONE */
-	uint8_t backoff, pointer_count;
 	uint32_t stored_s, expire_s;
 	uint32_t epoch;
-	uint8_t count[3], reserved;
+	uint8_t count[3], pointer_count;
 };
 static_assert(sizeof(struct cache_block) == 32, "ABI changed");
+static_assert(offsetof(struct cache_entry, epoch) == offsetof(struct cache_block, epoch), "the same head");
+static_assert(offsetof(struct cache_entry, shape_) == offsetof(struct cache_block, shape), "the same head");
+static_assert(offsetof(struct cache_entry, hash) == sizeof(struct cache_block), "the same head");
 #define CACHE_BLOCK_WORDS 4u
+#define CACHE_BLOCK_LEAST_UNITS (CACHE_BLOCK_WORDS + 1)
 #define CACHE_BLOCK_LONG 0x80u
 #define CACHE_BLOCK_PADDING 0x07u
 /* With DNSSEC spans, stale ones, and where the numbers above are too small (there they are 0). */
@@ -90,9 +98,9 @@ static_assert(sizeof(struct cache_block_long) == 32, "ABI changed");
 
 struct cache_geometry {
 	unsigned shards;
-	uint32_t pairs, ghost_sets;	/* of a shard */
+	uint32_t buckets, ghost_sets;	/* of a shard */
 	uint32_t log_units[CACHE_LOGS]; /* in CACHE_UNIT */
-	uint32_t units;			/* of both logs */
+	uint32_t units;			/* of both logs; one more is there to be read */
 	uint32_t block_max_units;
 	uint32_t main_reserve_units; /* kept free, so that a block moved from main's tail to its head never lies on itself */
 	size_t slots_at, ghosts_at, logs_at, shard_bytes;
@@ -106,6 +114,7 @@ struct cache_reader {
 	uint8_t *shards; /* map + CACHE_HEADER_BYTES */
 	uint64_t hash_key[2];
 	struct cache_geometry g;
+	uint32_t last_place; /* at which a block may begin */
 	size_t map_bytes;
 	uint8_t *marks_map;
 	size_t marks_bytes, marks_stride;
@@ -124,29 +133,31 @@ ALWAYS_INLINE uint64_t cache_hash_keyed(const uint64_t key[2], uint64_t name_has
 
 	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
-/* Bits 32 to 37 choose the shard, 38 the bucket of the pair, 48 to 63 go into the tag. */
+/* Bits 0 to 31 choose the buckets, 32 to 37 the shard; 52 to 63 go into the tag. */
 ALWAYS_INLINE unsigned cache_shard_of(const struct cache_geometry *g, uint64_t hash)
 {
 	return (unsigned)(hash >> 32) & (g->shards - 1);
 }
-ALWAYS_INLINE uint32_t cache_pair_of(const struct cache_geometry *g, uint32_t hash_low)
+ALWAYS_INLINE uint32_t cache_bucket_first(const struct cache_geometry *g, uint32_t hash_low)
 {
-	return (uint32_t)(((uint64_t)hash_low * g->pairs) >> 32);
+	return (uint32_t)(((uint64_t)hash_low * g->buckets) >> 32);
 }
-ALWAYS_INLINE unsigned cache_bucket_of(uint64_t hash) { return (unsigned)(hash >> 38) & 1; }
-
-ALWAYS_INLINE uint16_t cache_name_tag(uint64_t hash, uint16_t partition, bool is_cd)
+ALWAYS_INLINE uint32_t cache_bucket_second(const struct cache_geometry *g, uint32_t hash_low)
 {
-	uint32_t mixed = (uint32_t)(hash >> 48) + (partition | (uint32_t)is_cd << 8) * 0x9e35u;
-	uint32_t tag = mixed & 0xfff0;
-
-	return (uint16_t)(tag ? tag : 0xfff0);
+	return (uint32_t)(((uint64_t)(hash_low * 0x9e3779b1u) * g->buckets) >> 32);
 }
-ALWAYS_INLINE uint16_t cache_type_tag(uint16_t type)
-{
-	uint32_t bits = (uint32_t)(type ^ type >> 4 ^ type >> 8 ^ type >> 12) & 15;
 
-	return (uint16_t)(bits + (bits == 0 && type != 0));
+#define CACHE_TAG_NAME 0xfff0u
+#define CACHE_TAG_NXDOMAIN 1u
+ALWAYS_INLINE uint32_t cache_name_tag(uint64_t hash, uint16_t partition, bool is_cd)
+{
+	return ((uint32_t)(hash >> 48) + (partition | (uint32_t)is_cd << 8) * 0x9e35u) & CACHE_TAG_NAME;
+}
+ALWAYS_INLINE uint32_t cache_type_tag(uint16_t type) { return ((uint32_t)(type ^ type >> 5) & 7) | 8; }
+/* Tag of an entry's key. */
+ALWAYS_INLINE uint16_t cache_tag_of(uint64_t hash, uint16_t type, uint16_t partition, bool is_cd)
+{
+	return (uint16_t)(cache_name_tag(hash, partition, is_cd) | (type == 0 ? CACHE_TAG_NXDOMAIN : cache_type_tag(type)));
 }
 
 ALWAYS_INLINE uint64_t cache_slot_word(uint16_t tag, uint32_t lap, uint32_t place)
@@ -200,23 +211,24 @@ ALWAYS_INLINE void cache_slot_store(uint64_t *slot, uint64_t word) { __atomic_st
 
 /* --- a private copy ---------------------------------------------------------------------------------------------------------- */
 
+/* Octets of a record: owner (one at least), type, class; TTL, RDLENGTH; a pointer. */
+enum { CACHE_BEFORE_TTL = 5, CACHE_TTL_AND_LENGTH = 6, CACHE_POINTER_BYTES = 2 };
 /* TTLs and pointers: ascending, apart from each other by what must lie between them, within the body. */
 ALWAYS_INLINE bool cache_offsets_are_sound(const uint16_t *ttl_at, uint32_t rr_count, const uint16_t *pointer_at,
 					   uint32_t pointer_count, uint32_t body_bytes)
 {
-	enum { BEFORE_TTL = 5, TTL_AND_LENGTH = 6, POINTER = 2 }; /* owner (an octet at least), type, class; TTL, RDLENGTH */
-	uint32_t least = BEFORE_TTL, below = 0;
+	uint32_t least = CACHE_BEFORE_TTL, below = 0;
 	bool is_bad = false;
 
 	for (uint32_t i = 0; i < rr_count; i++) {
 		is_bad |= ttl_at[i] < least;
-		least = ttl_at[i] + TTL_AND_LENGTH + BEFORE_TTL;
+		least = ttl_at[i] + CACHE_TTL_AND_LENGTH + CACHE_BEFORE_TTL;
 	}
 	for (uint32_t i = 0; i < pointer_count; i++) {
 		is_bad |= pointer_at[i] < below;
-		below = pointer_at[i] + POINTER;
+		below = pointer_at[i] + CACHE_POINTER_BYTES;
 	}
-	return !is_bad && (rr_count ? least - BEFORE_TTL <= body_bytes : body_bytes == 0) && below <= body_bytes;
+	return !is_bad && (rr_count ? least - CACHE_BEFORE_TTL <= body_bytes : body_bytes == 0) && below <= body_bytes;
 }
 /* The rest of cache_entry_check, for entries that have one DNSSEC record at least. */
 MUST_USE HOT bool cache_spans_are_sound(const struct cache_entry *e);
@@ -234,41 +246,43 @@ ALWAYS_INLINE uint32_t cache_block_rest_words(uint32_t units, bool is_long)
 
 	return units > head && units - head <= CACHE_SCRATCH_WORDS - CACHE_ENTRY_WORDS ? units - head : 0;
 }
-/* Makes *e of a block's head (and long), whose rest stands behind e already. False: sizes or numbers do not agree. The name is not
- * looked at. */
-MUST_USE HOT bool cache_block_expand_long(struct cache_entry *e, const struct cache_block *b, const struct cache_block_long *l,
-					  uint32_t rest_bytes);
-ALWAYS_INLINE void cache_block_expand_head(struct cache_entry *e, const struct cache_block *b, uint32_t rest_bytes)
+/* What follows an entry's head, words from its hash on: hash; bytes, rr_count, pointer_count; body_bytes, expired_min; count, dnssec_count; span. */
+ALWAYS_INLINE void cache_entry_put_word(struct cache_entry *e, unsigned index, uint64_t word)
 {
-	e->bytes = (uint32_t)sizeof(*e) + rest_bytes;
-	e->stored_s = b->stored_s;
-	e->expire_s = b->expire_s;
-	e->epoch = b->epoch;
-	e->type = b->type;
-	e->partition = b->partition;
-	e->flags = b->flags;
-	e->name_bytes = b->name_bytes;
-	e->rcode = b->rcode;
-	e->ede = (int16_t)(b->ede - 1);
-	e->backoff = b->backoff;
-	e->reserved = 0;
+	memcpy((uint8_t *)&e->hash + 8 * (size_t)index, &word, sizeof(word));
 }
-MUST_USE ALWAYS_INLINE bool cache_block_expand(struct cache_entry *e, const struct cache_block *b, uint32_t rest_bytes)
+static_assert(offsetof(struct cache_entry, bytes) == offsetof(struct cache_entry, hash) + 8, "words");
+static_assert(offsetof(struct cache_entry, pointer_count) == offsetof(struct cache_entry, hash) + 14, "words");
+static_assert(offsetof(struct cache_entry, body_bytes) == offsetof(struct cache_entry, hash) + 16, "words");
+static_assert(offsetof(struct cache_entry, count) == offsetof(struct cache_entry, hash) + 24, "words");
+static_assert(sizeof(struct cache_entry) == offsetof(struct cache_entry, hash) + 48, "words");
+
+/* Makes *e of its head, which stands in it already, as the rest stands behind it. False: sizes or numbers do not agree. The name is not
+ * looked at. */
+MUST_USE HOT bool cache_block_expand_long(struct cache_entry *e, const struct cache_block_long *l, uint32_t rest_bytes);
+/* The same for blocks that are not long. word1, word3: of the head. */
+MUST_USE ALWAYS_INLINE bool cache_block_expand(struct cache_entry *e, uint64_t hash, uint64_t word1, uint64_t word3,
+					       uint32_t rest_bytes)
 {
-	uint32_t rr_count = (uint32_t)b->count[0] + b->count[1] + b->count[2];
-	uint32_t other = 2 * (rr_count + b->pointer_count) + b->name_bytes + (b->shape & CACHE_BLOCK_PADDING);
+	uint64_t a = word3 >> 32 & 0xff, b = word3 >> 40 & 0xff, c = word3 >> 48 & 0xff, rr_count = a + b + c,
+		 pointer_count = word3 >> 56;
+	uint32_t name_bytes = (uint32_t)word1 >> 24, padding = (uint32_t)(word1 >> 56) & CACHE_BLOCK_PADDING;
+	uint32_t other = 2 * (uint32_t)(rr_count + pointer_count) + name_bytes + padding, body_bytes = rest_bytes - other;
+	const uint16_t *ttl_at = (const uint16_t *)(e + 1);
 
 	if (unlikely(other > rest_bytes))
 		return false;
-	cache_block_expand_head(e, b, rest_bytes);
-	e->count[0] = b->count[0];
-	e->count[1] = b->count[1];
-	e->count[2] = b->count[2];
-	memset(e->dnssec_count, 0, sizeof(e->dnssec_count));
-	memset(e->span, 0, sizeof(e->span));
-	e->rr_count = (uint16_t)rr_count;
-	e->pointer_count = b->pointer_count;
-	e->body_bytes = (uint16_t)(rest_bytes - other);
-	e->expired_min = 0;
-	return cache_parts_are_sound(e);
+	cache_entry_put_word(e, 0, hash);
+	cache_entry_put_word(e, 1, (sizeof(*e) + rest_bytes) | rr_count << 32 | pointer_count << 48);
+	cache_entry_put_word(e, 2, body_bytes);
+	cache_entry_put_word(e, 3, a | b << 16 | c << 32);
+	cache_entry_put_word(e, 4, 0);
+	cache_entry_put_word(e, 5, 0);
+	if (likely(rr_count == 1 && pointer_count == 1)) { /* one record under the question's name: most of all answers */
+		uint32_t ttl = ttl_at[0], pointer = ttl_at[1];
+
+		return ttl >= CACHE_BEFORE_TTL && ttl + CACHE_TTL_AND_LENGTH <= body_bytes &&
+		       pointer + CACHE_POINTER_BYTES <= body_bytes;
+	}
+	return cache_offsets_are_sound(ttl_at, (uint32_t)rr_count, ttl_at + rr_count, (uint32_t)pointer_count, body_bytes);
 }

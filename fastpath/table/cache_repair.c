@@ -35,7 +35,7 @@ static bool walk_log(struct cache_shard *s, const struct cache_log *l, uint64_t 
 
 enum err cache_shard_repair(struct cache_shard *s, bool was_clean)
 {
-	size_t slots = (size_t)s->r->g.pairs * CACHE_PAIR_SLOTS;
+	size_t slots = (size_t)s->r->g.buckets * CACHE_BUCKET_SLOTS;
 	uint64_t entries = 0, units = 0;
 	bool is_possible = true;
 

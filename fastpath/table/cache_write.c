@@ -21,7 +21,7 @@ static void init_shard(struct cache_shard *s, const struct cache_reader *r, unsi
 	s->slots = (uint64_t *)(at + r->g.slots_at);
 	s->ghosts = (uint16_t *)(at + r->g.ghosts_at);
 	s->words = (uint64_t *)(at + r->g.logs_at);
-	s->first_slot = (uint64_t)index * r->g.pairs * CACHE_PAIR_SLOTS;
+	s->first_slot = (uint64_t)index * r->g.buckets * CACHE_BUCKET_SLOTS;
 	s->now_s = 0;
 	for (unsigned i = 0; i < CACHE_LOGS; i++)
 		s->log[i] = (struct cache_log){ .units = r->g.log_units[i],
@@ -140,12 +140,12 @@ static bool block_of(const struct cache_entry *e, struct cache_block *b, struct 
 	*b = (struct cache_block){ .units = (uint16_t)(head_words + rest_bytes / CACHE_UNIT),
 				   .type = e->type,
 				   .hash_low = (uint32_t)e->hash,
-				   .partition = (uint8_t)e->partition,
-				   .flags = (uint8_t)e->flags,
+				   .partition = e->partition,
+				   .flags = e->flags,
 				   .name_bytes = e->name_bytes,
 				   .rcode = e->rcode,
 				   .shape = (uint8_t)(padding | (is_long ? CACHE_BLOCK_LONG : 0)),
-				   .ede = (uint8_t)(e->ede + 1),
+				   .ede = e->ede,
 				   .backoff = e->backoff,
 				   .stored_s = e->stored_s,
 				   .expire_s = e->expire_s,
@@ -165,21 +165,22 @@ static bool block_of(const struct cache_entry *e, struct cache_block *b, struct 
 
 /* --- the slots of a name --------------------------------------------------------------------------------------------------- */
 
-/* A name's place in its shard. */
+/* A name and its two buckets. */
 struct spot {
-	uint64_t *pair;
-	unsigned first; /* the slot to begin with */
+	uint64_t *bucket[CACHE_BUCKETS];
 	uint32_t hash_low;
 	uint8_t name_bytes;
 	const uint8_t *name;
 };
+#define SPOT_SLOTS (CACHE_BUCKETS * CACHE_BUCKET_SLOTS)
+static uint64_t *spot_slot(const struct spot *spot, unsigned i)
+{
+	return spot->bucket[i / CACHE_BUCKET_SLOTS] + i % CACHE_BUCKET_SLOTS;
+}
 
 static struct spot spot_of(const struct cache_shard *s, uint64_t hash, const uint8_t *name, uint8_t name_bytes)
 {
-	size_t pair = cache_pair_of(&s->r->g, (uint32_t)hash);
-
-	return (struct spot){ .pair = s->slots + pair * CACHE_PAIR_SLOTS,
-			      .first = cache_bucket_of(hash) * CACHE_BUCKET_SLOTS,
+	return (struct spot){ .bucket = { cache_bucket_at(s, (uint32_t)hash, 0), cache_bucket_at(s, (uint32_t)hash, 1) },
 			      .hash_low = (uint32_t)hash,
 			      .name_bytes = name_bytes,
 			      .name = name };
@@ -198,8 +199,8 @@ static bool slot_is_of_name(const struct cache_shard *s, const struct spot *spot
 static uint64_t *find_same(const struct cache_shard *s, const struct spot *spot, const struct cache_block *b, uint16_t tag,
 			   struct cache_found *f)
 {
-	for (unsigned i = 0; i < CACHE_PAIR_SLOTS; i++) {
-		uint64_t *slot = &spot->pair[i];
+	for (unsigned i = 0; i < SPOT_SLOTS; i++) {
+		uint64_t *slot = spot_slot(spot, i);
 
 		if (cache_slot_tag(*slot) == tag && slot_is_of_name(s, spot, *slot, f) && f->b.type == b->type &&
 		    f->b.partition == b->partition && ((f->b.flags ^ b->flags) & CACHE_F_CD) == 0)
@@ -209,49 +210,77 @@ static uint64_t *find_same(const struct cache_shard *s, const struct spot *spot,
 }
 
 /* A name either does not exist or has types: what is stored ends the other. A failure says nothing about it. */
-static void drop_contrary(struct cache_shard *s, const struct spot *spot, const struct cache_block *b, uint16_t name_tag)
+static void drop_contrary(struct cache_shard *s, const struct spot *spot, const struct cache_block *b, uint16_t own_tag)
 {
 	struct cache_found f;
 
 	if (b->flags & CACHE_F_FAILURE)
 		return;
-	for (unsigned i = 0; i < CACHE_PAIR_SLOTS; i++) {
-		uint64_t word = spot->pair[i];
-		uint16_t tag = cache_slot_tag(word);
+	for (unsigned i = 0; i < SPOT_SLOTS; i++) {
+		uint64_t *slot = spot_slot(spot, i);
+		uint16_t tag = cache_slot_tag(*slot);
 
-		if ((tag & 0xfff0) != name_tag || ((tag & 15) == 0) == (b->type == 0) || !slot_is_of_name(s, spot, word, &f))
+		if (((tag ^ own_tag) & CACHE_TAG_NAME) != 0 || *slot == 0 || !slot_is_of_name(s, spot, *slot, &f) ||
+		    (f.b.type == 0) == (b->type == 0))
 			continue;
 		if (f.b.partition != b->partition || ((f.b.flags ^ b->flags) & CACHE_F_CD) != 0)
 			continue;
-		cache_slot_drop(s, &spot->pair[i], &f);
+		cache_slot_drop(s, slot, &f);
 		cache_count(s, CACHE_N_REPLACED, 1);
 	}
 }
 
-/* An empty slot of the pair, or the one whose entry ends first. */
+/* An empty slot of a bucket; *used is the number of the others. */
+static uint64_t *empty_slot(uint64_t *bucket, unsigned *used)
+{
+	uint64_t *empty = NULL;
+
+	*used = 0;
+	for (unsigned i = CACHE_BUCKET_SLOTS; i-- > 0;) {
+		if (bucket[i] == 0)
+			empty = &bucket[i];
+		else
+			++*used;
+	}
+	return empty;
+}
+
+/* Whether a is to give way rather than b: what is over, what nobody has read, what ends first. */
+static bool gives_way(const struct cache_shard *s, uint64_t *const slot[2], const struct cache_found *a,
+		      const struct cache_found *b)
+{
+	bool a_is_over = cache_found_is_over(s, a), b_is_over = cache_found_is_over(s, b);
+	unsigned a_reads = cache_marks_sum(s, slot[0]), b_reads = cache_marks_sum(s, slot[1]);
+
+	if (a_is_over != b_is_over)
+		return a_is_over;
+	return a_reads != b_reads ? a_reads < b_reads : a->b.expire_s < b->b.expire_s;
+}
+
+/* An empty slot of the two buckets; if there is none, somebody else's. */
 static uint64_t *take_slot(struct cache_shard *s, const struct spot *spot)
 {
+	unsigned used, used_second;
+	uint64_t *first = empty_slot(spot->bucket[0], &used);
+
+	if (used < CACHE_FIRST_FILL)
+		return first;
+	uint64_t *second = empty_slot(spot->bucket[1], &used_second);
+	if (first || second)
+		return second && used_second < used ? second : first;
 	uint64_t *victim = NULL;
-	struct cache_found f, first;
+	struct cache_found f, given_up;
+	for (unsigned i = 0; i < SPOT_SLOTS; i++) {
+		uint64_t *slot = spot_slot(spot, i);
 
-	for (unsigned i = 0; i < CACHE_PAIR_SLOTS; i++) {
-		uint64_t *slot = &spot->pair[spot->first ^ i];
-
-		if (*slot == 0)
-			return slot;
-		if (!cache_found_at(s, (uint32_t)*slot, &f)) { /* broken: nobody misses it */
+		if (!cache_found_at(s, (uint32_t)*slot, &f)) /* broken: nobody misses it */
 			memset(&f, 0, sizeof(f));
-			cache_slot_drop(s, slot, &f);
-			return slot;
-		}
-		if (cache_found_is_over(s, &f))
-			f.b.expire_s = 0;
-		if (!victim || f.b.expire_s < first.b.expire_s) {
+		if (!victim || gives_way(s, (uint64_t *const[]){ slot, victim }, &f, &given_up)) {
 			victim = slot;
-			first = f;
+			given_up = f;
 		}
 	}
-	cache_slot_drop(s, victim, &first);
+	cache_slot_drop(s, victim, &given_up);
 	cache_count(s, CACHE_N_NO_SLOT, 1);
 	return victim;
 }
@@ -280,7 +309,7 @@ static void publish(struct cache_shard *s, const struct spot *spot, const struct
 	struct cache_found old;
 	uint64_t *slot = find_same(s, spot, b, cache_slot_tag(word), &old);
 
-	drop_contrary(s, spot, b, (uint16_t)(cache_slot_tag(word) & 0xfff0));
+	drop_contrary(s, spot, b, cache_slot_tag(word));
 	if (slot) {
 		cache_slot_store(slot, word);
 		cache_count(s, CACHE_N_REPLACED, 1);
@@ -319,7 +348,7 @@ enum err cache_store(struct cache_writer *w, const struct cache_entry *e)
 	}
 	s->now_s = MAX(s->now_s, e->stored_s);
 	struct spot spot = spot_of(s, e->hash, cache_entry_name(e), e->name_bytes);
-	uint16_t tag = cache_name_tag(e->hash, e->partition, e->flags & CACHE_F_CD) | cache_type_tag(e->type);
+	uint16_t tag = cache_tag_of(e->hash, e->type, e->partition, e->flags & CACHE_F_CD);
 	enum cache_log_name log = choose_log(s, find_same(s, &spot, &b, tag, &same), &b);
 	cache_log_make_room(s, log, b.units); /* may move or evict what is there of the same question */
 	publish(s, &spot, &b, cache_slot_word(tag, 0, 0) | cache_log_append(s, log, &b, is_long ? &l : NULL, e + 1));
@@ -336,12 +365,12 @@ unsigned cache_remove(struct cache_writer *w, const uint8_t *lower, size_t name_
 	struct cache_found f;
 	unsigned removed = 0;
 
-	for (unsigned i = 0; i < CACHE_PAIR_SLOTS; i++) {
-		uint64_t word = spot.pair[i];
+	for (unsigned i = 0; i < SPOT_SLOTS; i++) {
+		uint64_t *slot = spot_slot(&spot, i);
 
-		if (word == 0 || !slot_is_of_name(s, &spot, word, &f) || (type != 0 && f.b.type != 0 && f.b.type != type))
+		if (*slot == 0 || !slot_is_of_name(s, &spot, *slot, &f) || (type != 0 && f.b.type != 0 && f.b.type != type))
 			continue;
-		cache_slot_drop(s, &spot.pair[i], &f);
+		cache_slot_drop(s, slot, &f);
 		removed++;
 	}
 	return removed;
@@ -418,13 +447,16 @@ static bool visit_entry(void *user, struct cache_shard *s, uint64_t *slot, const
 {
 	struct walk *walk = user;
 	struct cache_entry *e = (struct cache_entry *)walk->scratch;
+	uint64_t head[CACHE_BLOCK_WORDS];
 	bool is_long = f->b.shape & CACHE_BLOCK_LONG, is_sound;
 	uint32_t rest_words = cache_block_rest_words(f->b.units, is_long), head_words = f->b.units - rest_words;
 
 	(void)slot;
-	memcpy(walk->scratch + CACHE_ENTRY_WORDS, s->words + f->place + head_words, rest_words * sizeof(uint64_t));
-	is_sound = is_long ? cache_block_expand_long(e, &f->b, &f->l, rest_words * CACHE_UNIT)
-			   : cache_block_expand(e, &f->b, rest_words * CACHE_UNIT);
+	memcpy(head, &f->b, sizeof(head));
+	memcpy(e, &f->b, sizeof(f->b));
+	memcpy(e + 1, s->words + f->place + head_words, rest_words * sizeof(uint64_t));
+	is_sound = is_long ? cache_block_expand_long(e, &f->l, rest_words * CACHE_UNIT)
+			   : cache_block_expand(e, 0, head[1], head[3], rest_words * CACHE_UNIT);
 	if (!is_sound || !cache_entry_check(e, e->bytes))
 		return true;
 	e->hash = cache_hash(&walk->w->r, name_hash(cache_entry_name(e), e->name_bytes));
@@ -464,7 +496,7 @@ void cache_writer_stats(const struct cache_writer *w, struct cache_stats *out)
 		out->main_bytes += bytes_in_use(s, CACHE_MAIN);
 	}
 	out->size_bytes = w->r.map_bytes;
-	out->slots = (uint64_t)w->r.g.shards * w->r.g.pairs * CACHE_PAIR_SLOTS;
+	out->slots = (uint64_t)w->r.g.shards * w->r.g.buckets * CACHE_BUCKET_SLOTS;
 	out->entries = sum[CACHE_N_ENTRIES];
 	out->entry_bytes = sum[CACHE_N_BYTES];
 	out->stores = sum[CACHE_N_STORES];

@@ -32,6 +32,14 @@ ALWAYS_INLINE void cache_count(struct cache_shard *s, enum cache_counter n, int6
 	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint64_t)by, memory_order_relaxed);
 }
 
+/* The first or the second bucket of a name. */
+ALWAYS_INLINE uint64_t *cache_bucket_at(const struct cache_shard *s, uint32_t hash_low, unsigned turn)
+{
+	uint32_t bucket = turn == 0 ? cache_bucket_first(&s->r->g, hash_low) : cache_bucket_second(&s->r->g, hash_low);
+
+	return s->slots + (size_t)bucket * CACHE_BUCKET_SLOTS;
+}
+
 /* A block's head as the writer sees it. */
 struct cache_found {
 	struct cache_block b;

@@ -28,5 +28,7 @@ struct cache_key cache_entries_key(uint8_t wire[static NAME_MAX_BYTES], const st
 				   const struct cache_entries_want *want);
 /* The seed of an entry's first record. */
 uint32_t cache_entries_seed(const struct cache_entry *e);
+/* Whether all that counts of two entries is the same. */
+bool cache_entries_are_equal(const struct cache_entry *a, const struct cache_entry *b);
 /* Whether every octet is what cache_entries_make would make of the entry's question and seed. */
 bool cache_entries_is_true(const struct cache_entry *e);
