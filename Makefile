@@ -66,9 +66,13 @@ $(LIBSKUA): $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
+# What a command waits for first is the dynamic linker: of libcrypto it needs SHA-1 alone, of jemalloc nothing.
+SHORT_LIVED := skua
+STATIC_CRYPTO := $(filter-out -lssl -lcrypto,$(LDLIBS)) -l:libcrypto.a
+
 define PROG_RULE
 $(O)/$(1): $(call obj,$($(1)_SRC)) $(LIBSKUA)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$($(1)_LIBS) $$(JEMALLOC)
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$($(1)_LIBS) $(if $(filter $(1),$(SHORT_LIVED)),$$(STATIC_CRYPTO),$$(LDLIBS) $$(JEMALLOC))
 endef
 $(foreach p,$(PROGS),$(eval $(call PROG_RULE,$(p))))
 

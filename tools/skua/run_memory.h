@@ -3,6 +3,5 @@
 #pragma once
 #include "base/base.h"
 
-/* From here on free memory returns to the kernel at once. Before, that would cost more than everything else: a configuration of
- * many zones is millions of small pieces. Without jemalloc nothing happens. */
+/* Free memory returns to the kernel. Once, behind the loading: a configuration of many zones is millions of small pieces. */
 void run_memory_settle(void);
