@@ -103,6 +103,7 @@
 	X(FORWARD_FAILED, "forward_failed", "forwarding: questions that no server answered usefully") \
 	X(RESOLVE_QUESTIONS, "resolve_questions", "resolver: questions that were begun") \
 	X(RESOLVE_JOINED, "resolve_joined", "resolver: queries that joined a question under way") \
+	X(RESOLVE_REFRESHED, "resolve_refreshed", "resolver: entries that were asked for again before they ended") \
 	X(RESOLVE_ANSWERS, "resolve_answers", "resolver: responses given back") \
 	X(RESOLVE_FROM_CACHE, "resolve_from_cache", "resolver: queries that zones or the cache could answer by the time they arrived") \
 	X(RESOLVE_FAILED, "resolve_failed", "resolver: questions that no upstream answered") \

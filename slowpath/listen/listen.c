@@ -36,6 +36,15 @@ static enum err select_fds(int fds[LISTEN_MAX_SOCKETS], size_t *count, const str
 	return ERR_OK;
 }
 
+static struct listen_service service_of(const struct listen_config *config, unsigned thread)
+{
+	return (struct listen_service){ .resolve = config->resolve,
+					.marks = config->cache ? cache_reader_marks(config->cache, config->first_marks + thread)
+							       : NULL,
+					.log = config->log,
+					.log_index = config->first_log + thread };
+}
+
 static enum err start_worker(struct listen *l, const struct listen_config *config, unsigned worker)
 {
 	int fds[LISTEN_MAX_SOCKETS];
@@ -48,6 +57,7 @@ static enum err start_worker(struct listen *l, const struct listen_config *confi
 						 .fd_count = count,
 						 .snapshots = config->snapshots,
 						 .counters = &block[0],
+						 .service = service_of(config, 2 * worker),
 						 .index = worker,
 						 .cpu = cpu };
 		err = udp_worker_start(&l->udp[worker], &udp);
@@ -59,6 +69,7 @@ static enum err start_worker(struct listen *l, const struct listen_config *confi
 						 .fd_count = count,
 						 .snapshots = config->snapshots,
 						 .counters = &block[1],
+						 .service = service_of(config, 2 * worker + 1),
 						 .clients = l->clients,
 						 .limits = config->tcp,
 						 .index = worker,

@@ -5,11 +5,15 @@
  *            outlives this process. Family, address and port are asked from the socket itself.
  * Threads    Per worker one for its UDP sockets (listen/udp.c) and one for its TCP sockets (listen/tcp.c). Each is an RCU
  *            reader (table/snapshot.h), offline whenever it sleeps, and stamps its heartbeat at least every 50 ms.
+ * Misses     What answer() calls a MISS goes to the resolver (resolve/resolve.h) and is answered from the resolver's thread: by the same
+ *            socket over UDP (udp_miss.h), by way of the connection's own thread over TCP (tcp_miss.h).
  * Files      TCP needs one descriptor per connection: the caller sets RLIMIT_NOFILE to listen_descriptors() or more. */
 #pragma once
 #include "base/base.h"
 #include "base/link.h"
+#include "table/cache.h"
 #include "table/counters.h"
+#include "table/log_ring.h"
 #include "table/snapshot.h"
 
 #define LISTEN_MAX_WORKERS 120u /* two counter blocks each, and room for the others in COUNTER_MAX_THREADS */
@@ -39,6 +43,10 @@ struct listen_config {
 	const int *cpus;      /* worker i runs on cpus[i % cpu_count]; NULL: wherever the scheduler likes */
 	size_t cpu_count;
 	struct tcp_limits tcp;
+	struct resolve *resolve;    /* what the cache does not know goes there; borrowed until listen_stop; NULL: no recursion */
+	struct cache_reader *cache; /* whose mark arrays the threads take; NULL: none */
+	struct log_ring_map *log;   /* NULL: nothing is logged */
+	unsigned first_marks, first_log; /* of those that the threads take, in the order of the counter blocks */
 };
 
 struct listen;

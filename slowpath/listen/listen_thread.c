@@ -3,6 +3,26 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+
+enum err listen_thread_init(struct listen_thread *t, const struct listen_service *service, struct counter_block *counters)
+{
+	t->resolve = service->resolve;
+	t->counters = counters;
+	t->answer = (struct answer_thread){ .counters = counters, .marks = service->marks };
+	if (service->log) {
+		log_writer_init(&t->log_, service->log, service->log_index);
+		t->answer.log = &t->log_;
+	}
+	t->answer.scratch = calloc(CACHE_SCRATCH_WORDS, sizeof(uint64_t));
+	return t->answer.scratch ? ERR_OK : ERR_NOMEM;
+}
+
+void listen_thread_fini(struct listen_thread *t)
+{
+	free(t->answer.scratch);
+	t->answer.scratch = NULL;
+}
 
 static void *main_of_thread(void *argument)
 {

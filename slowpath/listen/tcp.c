@@ -2,6 +2,7 @@
 /* The loop of a TCP thread: it accepts, enforces limits and timeouts. One timer does all of it: the three lists are
  * in the order of their deadlines, so each tick looks at their heads only. */
 #include "slowpath/listen/tcp.h"
+#include "slowpath/listen/tcp_miss.h"
 #include "slowpath/listen/tcp_private.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,38 @@ static void close_all(struct tcp_worker *w)
 			tcp_connection_close(w->list[state].first, C_COUNT_);
 	}
 	uv_close((uv_handle_t *)&w->timer, NULL);
+	if (w->has_returns)
+		uv_close((uv_handle_t *)&w->returns, NULL);
+}
+
+/* --- the resolver ----------------------------------------------------------------- */
+static void on_returns(uv_poll_t *handle, int status, int events)
+{
+	struct tcp_worker *w = handle->data;
+	struct tcp_returned r;
+	uint64_t count;
+	int fd = -1;
+	(void)status;
+	(void)events;
+	(void)uv_fileno((uv_handle_t *)handle, &fd);
+	(void)!read(fd, &count, sizeof count);
+	while (tcp_miss_next(w->box, &r))
+		tcp_connection_answered(r.connection, r.message, r.bytes);
+}
+
+static enum err open_returns(struct tcp_worker *w)
+{
+	int wake;
+	enum err err = tcp_box_create(&w->box, &wake);
+	if (err)
+		return err;
+	int failed = uv_poll_init(&w->loop, &w->returns, wake);
+	if (failed)
+		return err_from_errno(-failed);
+	w->has_returns = true;
+	w->returns.data = w;
+	(void)uv_poll_start(&w->returns, UV_READABLE, on_returns);
+	return ERR_OK;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -155,6 +188,8 @@ static enum err open_listener(struct tcp_worker *w, int fd)
 static void destroy(struct tcp_worker *w)
 {
 	ASSERT(uv_loop_close(&w->loop) == 0);
+	tcp_box_leave(w->box);
+	listen_thread_fini(&w->thread);
 	free(w->listeners);
 	free(w->read_buffer);
 	free(w->out);
@@ -196,6 +231,9 @@ enum err tcp_worker_start(struct tcp_worker **out, const struct tcp_worker_confi
 	(void)uv_timer_init(&w->loop, &w->timer); /* neither can fail */
 	w->timer.data = w;
 	(void)uv_timer_start(&w->timer, on_tick, 0, LISTEN_SLEEP_MS);
+	err = listen_thread_init(&w->thread, &config->service, config->counters);
+	if (!err && config->service.resolve)
+		err = open_returns(w);
 	for (size_t i = 0; !err && i < config->fd_count; i++)
 		err = open_listener(w, config->fds[i]);
 	if (!err) {

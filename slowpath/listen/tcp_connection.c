@@ -6,10 +6,13 @@
  *                             +--> held: the rest of the input                       +--> a write request: what the kernel
  *                                                                                         did not take; no reading meanwhile
  *
- * An idle connection owns no buffer. Answers are written in the order of their queries. */
+ * An idle connection owns no buffer. Answers are written in the order of their queries, but for those that come back from the
+ * resolver (tcp_miss.h). */
 #include "base/bytes.h"
 #include "dns/message.h"
+#include "slowpath/listen/tcp_miss.h"
 #include "slowpath/listen/tcp_private.h"
+#include "slowpath/resolve/resolve.h"
 #include <stdlib.h>
 
 struct write_request {
@@ -52,7 +55,13 @@ static void drop_held(struct tcp_connection *c)
 	c->held_bytes = c->held_capacity = 0;
 }
 
-static void on_closed(uv_handle_t *handle) { free(handle); }
+static void on_closed(uv_handle_t *handle)
+{
+	struct tcp_connection *c = (struct tcp_connection *)handle;
+	c->is_closed = true;
+	if (c->pending == 0)
+		free(c); /* else tcp_miss_next does */
+}
 
 void tcp_connection_close(struct tcp_connection *c, enum counter why)
 {
@@ -133,6 +142,10 @@ static bool answer_one(struct tcp_connection *c, const struct snapshot *s, struc
 	memcpy(q.msg, message, bytes);
 	enum answer_verdict verdict = answer(s, t, &q);
 	counter_add(t->counters, C_TCP_QUERIES, 1);
+	if (verdict == ANSWER_SEND_AND_REFRESH && c->worker->box)
+		resolve_refresh(c->worker->thread.resolve, &q);
+	if (verdict == ANSWER_MISS && c->worker->box)
+		(void)!tcp_miss_ask(c, &q); /* refused and counted: this query stays without answer */
 	if (verdict == ANSWER_SEND || verdict == ANSWER_SEND_AND_REFRESH) {
 		store_be16(out, (uint16_t)q.response_bytes);
 		*out_bytes += TCP_LENGTH_BYTES + q.response_bytes;
@@ -140,24 +153,28 @@ static bool answer_one(struct tcp_connection *c, const struct snapshot *s, struc
 	return bytes >= DNS_HEADER_BYTES;
 }
 
-/* Answers whole messages until data ends or the client does not take the answers; *used octets were used. Writes what was
+/* As many queries under way as it may have: it is not read until one of them comes back. */
+static bool is_full(const struct tcp_connection *c) { return c->pending >= c->worker->limits.max_queries_in_flight; }
+
+/* Answers whole messages until data ends, the client does not take the answers, or too much is under way; *used octets were used. Writes what was
  * answered. False if the connection was closed. */
 static bool answer_messages(struct tcp_connection *c, const uint8_t *data, size_t bytes, size_t *used)
 {
 	struct tcp_worker *worker = c->worker;
-	struct answer_thread t = { .counters = worker->thread.counters, .wall_s = listen_thread_wall_s() };
+	struct answer_thread *t = &worker->thread.answer;
 	size_t pos = 0;
 	uint32_t out_bytes = 0, answered = 0;
 	bool is_open = true, is_sane = true;
 	snapshot_online();
+	listen_thread_clock(&worker->thread);
 	listen_thread_beat(
 		&worker->thread); /* one turn of the loop may serve a thousand connections: the tick alone would be late */
 	const struct snapshot *s = listen_thread_snapshot(&worker->thread);
-	while (is_open && is_sane && c->unsent_bytes == 0 && bytes - pos >= TCP_LENGTH_BYTES) {
+	while (is_open && is_sane && c->unsent_bytes == 0 && !is_full(c) && bytes - pos >= TCP_LENGTH_BYTES) {
 		uint32_t length = load_be16(data + pos);
 		if (bytes - pos - TCP_LENGTH_BYTES < length)
 			break;
-		is_sane = answer_one(c, s, &t, data + pos + TCP_LENGTH_BYTES, length, &out_bytes);
+		is_sane = answer_one(c, s, t, data + pos + TCP_LENGTH_BYTES, length, &out_bytes);
 		pos += TCP_LENGTH_BYTES + length;
 		answered++;
 		if (TCP_OUT_BYTES - out_bytes < TCP_LENGTH_BYTES + TCP_MESSAGE_MAX ||
@@ -242,29 +259,63 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 	}
 }
 
-/* The state that follows from what is held and unsent; reads exactly while the client takes its answers. */
+static void pause_reading(struct tcp_connection *c)
+{
+	if (!c->is_paused)
+		(void)uv_read_stop((uv_stream_t *)&c->handle);
+	c->is_paused = true;
+}
+
+static void resume_reading(struct tcp_connection *c)
+{
+	if (!c->is_paused)
+		return;
+	c->is_paused = false;
+	if (uv_read_start((uv_stream_t *)&c->handle, on_buffer, on_read) < 0)
+		tcp_connection_close(c, C_COUNT_);
+}
+
+/* The state that follows from what is held, unsent and pending; reads exactly while the client takes its answers and has not too many queries
+ * under way. */
 static void settle(struct tcp_connection *c, bool is_progress)
 {
 	if (c->unsent_bytes) {
-		if (c->state != TCP_WRITING) {
+		if (c->state != TCP_WRITING)
 			counter_add(c->worker->thread.counters, C_TCP_STALLED, 1);
-			(void)uv_read_stop((uv_stream_t *)&c->handle);
-		}
+		pause_reading(c);
 		c->unsent_seen = uv_stream_get_write_queue_size((uv_stream_t *)&c->handle);
 		tcp_connection_enter(c, TCP_WRITING);
 		return;
 	}
-	if (c->is_ended) { /* a half-closed client has got all its answers; what is held can never become whole */
+	if (c->is_ended &&
+	    c->pending == 0) { /* a half-closed client has got all its answers; what is held can never become whole */
 		tcp_connection_close(c, C_COUNT_);
 		return;
 	}
-	bool is_resumed = c->state == TCP_WRITING;
-	enum tcp_state state = c->held_bytes ? TCP_MESSAGE : TCP_IDLE;
+	bool is_resumed = c->state == TCP_WRITING, is_reading = !is_full(c) && !c->is_ended;
+	enum tcp_state state = c->pending ? TCP_WAITING : TCP_IDLE;
+	if (c->held_bytes && is_reading)
+		state = TCP_MESSAGE;
 	/* Octets that complete nothing do not prolong anything: a message has its time from its first octet on. */
 	if (is_resumed || is_progress || state != c->state)
 		tcp_connection_enter(c, state);
-	if (is_resumed && uv_read_start((uv_stream_t *)&c->handle, on_buffer, on_read) < 0)
-		tcp_connection_close(c, C_COUNT_);
+	if (is_reading)
+		resume_reading(c);
+	else
+		pause_reading(c);
+}
+
+void tcp_connection_answered(struct tcp_connection *c, uint8_t *message, size_t bytes)
+{
+	bool is_open = !c->is_closing;
+	if (is_open && message) {
+		store_be16(c->worker->out, (uint16_t)bytes);
+		memcpy(c->worker->out + TCP_LENGTH_BYTES, message, bytes);
+		is_open = write_out(c, c->worker->out, (uint32_t)(TCP_LENGTH_BYTES + bytes));
+	}
+	free(message);
+	if (is_open)
+		use_input(c, NULL, 0);
 }
 
 void tcp_connection_begin(struct tcp_connection *c)

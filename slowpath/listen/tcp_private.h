@@ -17,6 +17,7 @@
 enum tcp_state {
 	TCP_IDLE,    /* nothing begun, since the last complete query (or the start) */
 	TCP_MESSAGE, /* an incomplete message, since its first octet */
+	TCP_WAITING, /* for the resolver, which always answers, if only that there is no answer: no timeout of ours */
 	TCP_WRITING, /* the client does not take answers, since the last progress; it is not read meanwhile */
 	TCP_STATE_COUNT_
 };
@@ -31,7 +32,10 @@ struct tcp_connection {
 	uint32_t held_bytes, held_capacity;
 	uint32_t unsent_bytes; /* in the write queue's buffers */
 	enum tcp_state state;
+	uint32_t pending;	   /* queries that the resolver has */
 	bool is_closing, is_ended; /* is_ended: the client has sent all it will send */
+	bool is_closed;		   /* the handle too: freed when nothing is pending */
+	bool is_paused;		   /* it is not read */
 	struct answer_client client;
 };
 
@@ -49,6 +53,9 @@ struct tcp_worker {
 	struct listen_thread thread;
 	uv_loop_t loop;
 	uv_timer_t timer;
+	uv_poll_t returns;   /* says that something lies in the box */
+	struct tcp_box *box; /* queries that are with the resolver come back here; NULL: there is no resolver */
+	bool has_returns;
 	struct tcp_clients *clients;
 	struct tcp_limits limits;
 	struct tcp_list list[TCP_STATE_COUNT_];
@@ -63,5 +70,7 @@ struct tcp_worker {
 void tcp_connection_begin(struct tcp_connection *c);
 /* Closes and later frees it; safe to call again. `why` is counted beside C_TCP_CLOSED; C_COUNT_ counts nothing more. */
 void tcp_connection_close(struct tcp_connection *c, enum counter why);
+/* The response to a query that the resolver had, NULL: there is none; its connection goes on. Takes message. */
+void tcp_connection_answered(struct tcp_connection *c, uint8_t *message, size_t bytes);
 /* Moves it to the end of the list of `state`, from now on. */
 void tcp_connection_enter(struct tcp_connection *c, enum tcp_state state);

@@ -4,6 +4,7 @@
 #include "slowpath/listen/udp.h"
 #include "slowpath/listen/listen_thread.h"
 #include "slowpath/listen/udp_hot.h"
+#include "slowpath/listen/udp_miss.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 struct udp_worker {
 	struct listen_thread thread;
 	struct udp_batch *batch; /* owned mapping */
-	int epoll;		 /* -1 with one socket */
+	struct udp_miss miss;
+	int epoll; /* -1 with one socket */
 	size_t socket_count;
 	struct udp_socket socket[];
 };
@@ -60,10 +62,12 @@ static void handle(struct udp_worker *w, const struct udp_socket *socket, int re
 			usleep(UNEXPECTED_ERROR_PAUSE_US);
 		return;
 	}
-	struct answer_thread t = { .counters = w->thread.counters, .wall_s = listen_thread_wall_s() };
+	listen_thread_clock(&w->thread);
+	w->miss.socket = socket;
+	w->miss.received_ns = 0;
 	const struct snapshot *s = listen_thread_snapshot(&w->thread);
-	counter_add(t.counters, C_UDP_RX, (unsigned)received);
-	unsigned count = udp_batch_answer(w->batch, socket, s, &t, (unsigned)received);
+	counter_add(w->thread.counters, C_UDP_RX, (unsigned)received);
+	unsigned count = udp_batch_answer(w->batch, socket, s, &w->thread.answer, (unsigned)received);
 	if (count)
 		send_all(w, socket, count);
 	udp_batch_rearm(w->batch, socket, (unsigned)received);
@@ -165,6 +169,7 @@ static void destroy(struct udp_worker *w)
 		close(w->epoll);
 	if (w->batch)
 		munmap(w->batch, sizeof *w->batch);
+	listen_thread_fini(&w->thread);
 	free(w);
 }
 
@@ -175,7 +180,7 @@ enum err udp_worker_start(struct udp_worker **out, const struct udp_worker_confi
 		return ERR_NOMEM;
 	w->epoll = -1;
 	w->socket_count = config->fd_count;
-	enum err err = config->fd_count ? ERR_OK : ERR_ARGUMENT;
+	enum err err = config->fd_count ? listen_thread_init(&w->thread, &config->service, config->counters) : ERR_ARGUMENT;
 	for (size_t i = 0; !err && i < config->fd_count; i++)
 		err = adopt_socket(&w->socket[i], config->fds[i]);
 	if (!err) {
@@ -185,6 +190,11 @@ enum err udp_worker_start(struct udp_worker **out, const struct udp_worker_confi
 			err = ERR_NOMEM;
 		else
 			udp_batch_init(w->batch = map);
+	}
+	if (!err && config->service.resolve) {
+		w->miss = (struct udp_miss){ .batch = w->batch, .thread = &w->thread };
+		w->batch->leave = udp_miss_take;
+		w->batch->user = &w->miss;
 	}
 	if (!err && w->socket_count > 1)
 		err = open_epoll(w);

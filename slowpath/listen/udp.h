@@ -2,6 +2,7 @@
 /* udp.h: one thread that answers over the UDP sockets of one worker. */
 #pragma once
 #include "base/base.h"
+#include "slowpath/listen/listen_thread.h"
 #include "table/counters.h"
 #include "table/snapshot.h"
 
@@ -12,6 +13,7 @@ struct udp_worker_config {
 	size_t fd_count; /* 1 to LISTEN_MAX_SOCKETS */
 	const struct snapshot_holder *snapshots;
 	struct counter_block *counters;
+	struct listen_service service;
 	unsigned index; /* of the worker, for the thread's name */
 	int cpu;	/* -1: any */
 };

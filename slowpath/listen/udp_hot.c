@@ -136,6 +136,8 @@ HOT unsigned udp_batch_answer(struct udp_batch *b, const struct udp_socket *sock
 			answer_prefetch(s, &b->query[k]);
 		for (unsigned k = 0; k < taken; k++) {
 			enum answer_verdict verdict = answer_finish(s, t, &b->query[k]);
+			if (unlikely(verdict != ANSWER_SEND && verdict != ANSWER_DROP) && b->leave)
+				b->leave(b->user, verdict, origin[k], &b->query[k]);
 			if (verdict == ANSWER_SEND || verdict == ANSWER_SEND_AND_REFRESH)
 				give(b, origin[k], sent++, b->query[k].response_bytes);
 		}
@@ -160,17 +162,16 @@ static size_t find_opt(const uint8_t *msg, size_t pos, size_t bytes)
 	return bytes;
 }
 
-void udp_batch_truncate(struct udp_batch *b, unsigned index)
+size_t udp_truncate(uint8_t *msg, size_t bytes)
 {
-	uint8_t *msg = b->tx_iov[index].iov_base;
-	size_t bytes = b->tx_iov[index].iov_len, end = DNS_HEADER_BYTES;
+	size_t end = DNS_HEADER_BYTES;
 	if (load_be16(msg + 4)) { /* one, uncompressed: the answer function keeps the question as it came */
 		while (end < bytes && msg[end])
 			end += 1u + msg[end];
 		end += 1 + 4;
 	}
 	if (end > bytes)
-		return;
+		return bytes;
 	/* The OPT stays (RFC 6891 section 7). */
 	size_t opt = find_opt(msg, end, bytes), opt_bytes = 0;
 	if (opt + EDNS_OPT_FIXED_BYTES <= bytes)
@@ -179,5 +180,11 @@ void udp_batch_truncate(struct udp_batch *b, unsigned index)
 	msg[2] |= 0x02; /* TC */
 	memset(msg + 6, 0, 6);
 	msg[11] = opt_bytes > 0;
-	b->tx_iov[index].iov_len = end + opt_bytes;
+	return end + opt_bytes;
+}
+
+void udp_batch_truncate(struct udp_batch *b, unsigned index)
+{
+	struct iovec *iov = &b->tx_iov[index];
+	iov->iov_len = udp_truncate(iov->iov_base, iov->iov_len);
 }

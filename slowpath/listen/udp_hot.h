@@ -31,6 +31,9 @@ struct udp_socket {
 	uint8_t address[16]; /* what it is bound to */
 };
 
+/* What answer() leaves to others: ANSWER_MISS, or ANSWER_SEND_AND_REFRESH (which is sent besides). rx_index: the message. */
+typedef void udp_leave(void *user, enum answer_verdict verdict, unsigned rx_index, const struct answer_query *q);
+
 struct udp_batch {
 	struct mmsghdr rx[UDP_BATCH];
 	struct mmsghdr tx[UDP_BATCH];
@@ -39,6 +42,8 @@ struct udp_batch {
 	union udp_peer peer[UDP_BATCH];
 	alignas(struct cmsghdr) uint8_t control[UDP_BATCH][UDP_CONTROL_BYTES];
 	struct answer_query query[UDP_GROUP];
+	udp_leave *leave; /* NULL: misses are dropped */
+	void *user;
 	alignas(CACHE_LINE) uint8_t buffer[UDP_BATCH][UDP_BUFFER_STRIDE];
 };
 
@@ -51,3 +56,5 @@ MUST_USE HOT unsigned udp_batch_answer(struct udp_batch *b, const struct udp_soc
 				       struct answer_thread *t, unsigned received);
 /* Turns the response in tx[index], which the interface's MTU refused, into one with TC and nothing but the question. */
 void udp_batch_truncate(struct udp_batch *b, unsigned index);
+/* The same for a response anywhere; returns its octets. */
+size_t udp_truncate(uint8_t *msg, size_t bytes);

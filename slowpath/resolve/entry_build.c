@@ -666,7 +666,7 @@ void entry_failure(struct cache_entry *out, const struct entry_question *questio
 	entry_head(out, question, now_s);
 	out->flags |= CACHE_F_FAILURE;
 	out->rcode = RCODE_SERVFAIL;
-	out->ede = ede;
+	out->ede = ede <= INT8_MAX ? (int8_t)ede : EDE_OTHER; /* an upstream may have said anything */
 	out->backoff = backoff;
 	out->expire_s = now_s + MIN(1u << doublings, FAILURE_MAX_S);
 	entry_tail(out, NULL, NULL, question->name, NULL);

@@ -151,7 +151,7 @@ static void finish(struct join *j)
 		return;
 	}
 	counter_add(w->thread.counters, C_RESOLVE_CHAINS, 1);
-	entry->flags &= (uint16_t)~CACHE_F_JOIN;
+	entry->flags &= CACHE_F_KNOWN & ~CACHE_F_JOIN;
 	question_complete(q, entry, j->is_aa);
 }
 
@@ -220,7 +220,8 @@ static void go_on(struct join *j, enum step step)
 {
 	struct question *q = j->question;
 	struct worker *w = q->worker;
-	while (step == STEP_ON && question_name_is_ours((void *)(uintptr_t)w->snapshot, j->name, 0)) {
+	while (step == STEP_ON &&
+	       question_name_is_ours((void *)(uintptr_t)w->snapshot, j->name, name_wire_bytes(j->name, NAME_MAX_BYTES))) {
 		uint32_t bytes = answer_from_zone(j);
 		j->is_aa |= j->parts == 0;
 		step = bytes ? take_part(j, w->message, bytes) : STEP_BROKEN;

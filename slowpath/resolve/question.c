@@ -110,13 +110,14 @@ static void add_waiter(struct question *q, struct waiter *take)
 
 static bool is_ours(const struct snapshot *s, const uint8_t *lower, size_t name_bytes, unsigned skip)
 {
-	uint8_t offset[NAME_MAX_LABELS + 1];
+	uint8_t offset[NAME_MAX_LABELS + 1], padded[sizeof(((struct answer_query *)NULL)->lower)]; /* wide loads read on */
 	unsigned labels = 0;
 	size_t at = 0;
+	memcpy(padded, lower, name_bytes);
 	for (; lower[at] != 0; at += 1u + lower[at])
 		offset[labels++] = (uint8_t)at;
 	offset[labels] = (uint8_t)at;
-	return skip <= labels && zone_set_find(s->zones, lower, name_bytes, offset, labels, skip).view;
+	return skip <= labels && zone_set_find(s->zones, padded, name_bytes, offset, labels, skip).view;
 }
 
 bool question_name_is_ours(void *user, const uint8_t *lower, size_t name_bytes) { return is_ours(user, lower, name_bytes, 0); }
@@ -166,11 +167,12 @@ static void fill_query(struct worker *w, struct answer_query *q, const struct wa
 
 static void answer_waiters(struct worker *w, struct waiter *take, const struct cache_entry *entry, bool is_aa)
 {
-	unsigned stale = 0;
 	while (take) {
 		struct waiter *next = waiter_next(take);
 		struct answer_query q;
 		fill_query(w, &q, take);
+		if (entry->flags & CACHE_F_STALE)
+			counter_add(w->thread.counters, C_RESOLVE_STALE, 1);
 		if (answer_from_entry(w->snapshot, &w->answer, &q, entry) == ANSWER_DROP) {
 			worker_send(w, take, NULL, 0);
 		} else {
@@ -178,10 +180,8 @@ static void answer_waiters(struct worker *w, struct waiter *take, const struct c
 				w->message[2] |= DNS_AA >> 8;
 			worker_send(w, take, w->message, q.response_bytes);
 		}
-		stale += entry->flags & CACHE_F_STALE ? 1 : 0;
 		take = next;
 	}
-	counter_add(w->thread.counters, C_RESOLVE_STALE, stale);
 }
 
 void question_complete(struct question *q, const struct cache_entry *entry, bool is_aa)
@@ -466,7 +466,7 @@ void question_refresh(struct worker *w, const struct cache_key *key)
 	struct question *q = question_create(w, key, false);
 	if (!q)
 		return;
-	counter_add(w->thread.counters, C_REFRESHES, 1);
+	counter_add(w->thread.counters, C_RESOLVE_REFRESHED, 1);
 	begin(q, w->now_ns);
 }
 

@@ -43,6 +43,7 @@ enum err resolve_start(struct resolve **out, const struct resolve_config *config
 	r->cache = config->cache;
 	r->reader = config->cache_reader;
 	r->worker_count = config->workers;
+	r->rings = config->rings;
 	enum err err = forward_table_create(&r->forward, config->config);
 	for (unsigned i = 0; err == ERR_OK && i < config->workers; i++) {
 		struct worker_config worker = { .resolve = r,

@@ -63,8 +63,10 @@ MUST_USE enum err resolve_flush_tree(struct resolve *r, const uint8_t *lower, si
 void resolve_flush_all(struct resolve *r);
 /* New references; NULL without memory. */
 json_t *resolve_cache_stats(struct resolve *r);
-json_t *resolve_cache_lookup(struct resolve *r, const uint8_t *lower, size_t name_bytes,
-			     uint16_t type); /* an array of entries as text */
+/* An array of entries as text: what there is of the name (type 0: all types), expired ones too, and an NXDOMAIN above it. */
+json_t *resolve_cache_lookup(struct resolve *r, const uint8_t *lower, size_t name_bytes, uint16_t type);
+/* Workers, questions under way, how full the rings are. */
+json_t *resolve_status(struct resolve *r);
 json_t *resolve_upstream_list(struct resolve *r);
 /* Asks every upstream of a zone (NULL: all) for its SOA over each transport it has, and waits at most timeout_ms. */
 json_t *resolve_upstream_test(struct resolve *r, const uint8_t *zone, size_t zone_bytes, unsigned timeout_ms);

@@ -116,7 +116,8 @@ static bool is_sound(const struct ring_question *q, uint32_t bytes)
 {
 	const struct miss_question *h = &q->head;
 	return bytes >= sizeof(*h) && h->query_bytes == bytes - sizeof(*h) && h->query_bytes >= DNS_HEADER_BYTES &&
-	       (h->family == 4 || h->family == 6) && h->capacity_bytes >= DNS_UDP_PLAIN_BYTES && h->flags <= MISS_F_REFRESH;
+	       (h->family == 4 || h->family == 6) &&
+	       (h->flags == MISS_F_REFRESH || (h->flags == 0 && h->capacity_bytes >= DNS_UDP_PLAIN_BYTES));
 }
 
 /* A refresh from the fastpath comes as the query that hit the entry. */
@@ -318,6 +319,7 @@ static void on_tick(uv_timer_t *timer)
 		close_all(w);
 		return;
 	}
+	atomic_store_explicit(&w->question_gauge, w->question_count, memory_order_relaxed);
 	uint32_t refused = atomic_exchange_explicit(&w->inbox_refused, 0, memory_order_relaxed);
 	counter_add(w->thread.counters, C_RESOLVE_LIMIT_TOTAL, refused);
 }

@@ -40,6 +40,7 @@ struct resolve {
 	struct cache_writer *cache;
 	struct cache_reader *reader;
 	unsigned worker_count;
+	const struct ring_set *rings; /* NULL: none */
 	struct worker *worker[RESOLVE_WORKERS_MAX];
 	_Atomic uint32_t refreshed[RESOLVE_REFRESH_PLACES]; /* what was asked for again, and when */
 };
@@ -150,6 +151,7 @@ struct worker {
 
 	struct question **bucket; /* owned */
 	uint32_t bucket_mask, question_count;
+	_Atomic uint32_t question_gauge;		 /* question_count as of the last tick, for status */
 	struct question *first_question, *last_question; /* all, oldest first */
 	struct miss_quota quota;
 	uint64_t *answer_scratch, *scratch; /* owned: for answer(); for us */

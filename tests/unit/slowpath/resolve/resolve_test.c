@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/slowpath/resolve/resolve_world.h"
+
+/* --- what upstreams say ----------------------------------------------------------------------------------------------- */
+
+static uint32_t ttl = 300;
+static const char *address = "192.0.2.1";
+
+static void say_address(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	if (type == RR_A)
+		reply_add(r, 0, name, "A", ttl, address);
+	else
+		reply_add(r, 1, "example.", "SOA", 300, REPLY_SOA);
+}
+
+static void say_nxdomain(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA | RCODE_NXDOMAIN);
+	reply_add(r, 1, "example.", "SOA", 300, REPLY_SOA);
+}
+
+static void say_signed(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	reply_add(r, 0, name, "A", ttl, address);
+	reply_add(r, 0, name, "RRSIG", ttl, REPLY_SIG("A", "example."));
+}
+
+static void say_cname_to_ours(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	reply_add(r, 0, name, "CNAME", 300, "www.ours.test.");
+	reply_add(r, 0, "www.ours.test.", "A", 300, "198.51.100.66");
+}
+
+static void say_cname_to_back(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	reply_add(r, 0, name, "CNAME", 300, "back.ours.test.");
+}
+
+static void say_open_chain(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_AA);
+	reply_add(r, 0, name, "CNAME", 300, "www.example.");
+}
+
+static void say_servfail(struct reply *r, const char *name, uint16_t type) { reply_init(r, name, type, DNS_RA | RCODE_SERVFAIL); }
+
+static void setup(void)
+{
+	world_defaults();
+	world_start(2, 0);
+	fake_script("www.example.", say_address, 0);
+}
+
+static void setup_rings(void)
+{
+	world_defaults();
+	world_start(2, 2);
+	fake_script("www.example.", say_address, 0);
+}
+
+static void sleep_ms(unsigned ms)
+{
+	snapshot_offline();
+	usleep(ms * 1000);
+	snapshot_online();
+}
+
+/* --- questions -------------------------------------------------------------------------------------------------------- */
+
+Test(resolve, a_miss_is_asked_once_and_a_hit_from_then_on, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	expect("www.example.", RR_A, "NOERROR | www.example. 300 A 192.0.2.1");
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	client_ask(&c, "WWW.example.", RR_A);
+	cr_assert(c.is_hit);
+	client_fini(&c);
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	cr_assert_eq(world_counter(C_RESOLVE_QUESTIONS), 1);
+}
+
+Test(resolve, identical_questions_go_upstream_once, .init = setup, .fini = world_stop)
+{
+	static struct client c[1000];
+	fake_script("many.example.", say_address, 50);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++)
+		client_ask_from(&c[i], "many.example.", RR_A, i & 1, (uint8_t)(i % 10));
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++) {
+		char *text = client_text(&c[i]);
+		cr_assert(strncmp(text, "NOERROR | many.example. 300 A 192.0.2.1 |", 40) == 0, "%s", text);
+		free(text);
+		client_fini(&c[i]);
+	}
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	cr_assert_eq(world_counter(C_RESOLVE_JOINED), 999);
+}
+
+Test(resolve, do_gets_signatures_from_the_same_entry, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	char *text;
+	fake_script("signed.example.", say_signed, 0);
+	client_ask_from(&c, "signed.example.", RR_A, true, 0);
+	text = client_text(&c);
+	cr_assert(strstr(text, "RRSIG"), "%s", text);
+	free(text);
+	client_fini(&c);
+	client_ask_from(&c, "signed.example.", RR_A, false, 0);
+	text = client_text(&c);
+	cr_assert(c.is_hit && !strstr(text, "RRSIG"), "%s", text);
+	free(text);
+	client_fini(&c);
+}
+
+Test(resolve, nxdomain_answers_what_is_below, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	fake_script("no.example.", say_nxdomain, 0);
+	expect("no.example.", RR_A, "NXDOMAIN | | example. 300 SOA");
+	client_ask(&c, "very.far.below.no.example.", RR_TXT);
+	cr_assert(c.is_hit);
+	char *text = client_text(&c);
+	cr_assert(strncmp(text, "NXDOMAIN | | example. 300 SOA", 29) == 0, "%s", text);
+	free(text);
+	client_fini(&c);
+}
+
+Test(resolve, ttl_0_is_given_and_not_stored, .init = setup, .fini = world_stop)
+{
+	ttl = 0;
+	for (unsigned i = 1; i <= 3; i++) {
+		expect("www.example.", RR_A, "NOERROR | www.example. 0 A 192.0.2.1");
+		cr_assert_eq(atomic_load(&fake.asked), i);
+	}
+}
+
+Test(resolve, other_types_cd_and_names_are_other_questions, .init = setup, .fini = world_stop)
+{
+	struct client c[3];
+	fake_script("www.example.", say_address, 50);
+	client_ask(&c[0], "www.example.", RR_A);
+	client_ask(&c[1], "www.example.", RR_AAAA);
+	client_ask(&c[2], "a.www.example.", RR_A);
+	for (unsigned i = 0; i < 3; i++) {
+		free(client_text(&c[i]));
+		client_fini(&c[i]);
+	}
+	cr_assert_eq(atomic_load(&fake.asked), 3);
+	cr_assert_eq(world_counter(C_RESOLVE_JOINED), 0);
+}
+
+/* --- failures --------------------------------------------------------------------------------------------------------- */
+
+Test(resolve, a_failure_is_cached_for_a_second_and_recovers, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	fake_script("bad.example.", NULL, 0);
+	client_ask(&c, "bad.example.", RR_A);
+	char *text = client_text(&c);
+	cr_assert_eq(strncmp(text, "SERVFAIL", 8), 0, "%s", text);
+	cr_assert_eq(client_ede(&c), EDE_NO_REACHABLE_AUTHORITY);
+	free(text);
+	client_fini(&c);
+	client_ask(&c, "bad.example.", RR_A);
+	cr_assert(c.is_hit);
+	cr_assert_eq(client_ede(&c), EDE_CACHED_ERROR);
+	client_fini(&c);
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	fake_script("bad.example.", say_address, 0);
+	sleep_ms(2100);
+	expect("bad.example.", RR_A, "NOERROR | bad.example. 300 A 192.0.2.1");
+}
+
+Test(resolve, failures_in_a_row_back_off, .init = setup, .fini = world_stop)
+{
+	struct cache_hit hit;
+	uint8_t name[NAME_MAX_BYTES];
+	uint64_t *scratch = calloc(CACHE_SCRATCH_WORDS, 8);
+	size_t bytes = reply_name(name, "bad.example.");
+	struct cache_key key = {
+		.name = name, .hash = cache_hash(world.reader, name_hash(name, bytes)), .type = RR_A, .name_bytes = (uint8_t)bytes
+	};
+	fake_script("bad.example.", say_servfail, 0);
+	for (unsigned i = 1; i <= 2; i++) {
+		expect("bad.example.", RR_A, "SERVFAIL");
+		cr_assert_eq(cache_read(world.reader, &key, clock_mono_s(), scratch, &hit), CACHE_HIT);
+		cr_assert_eq(hit.entry->backoff, i);
+		cr_assert_eq(hit.entry->expire_s - hit.entry->stored_s, i);
+		sleep_ms(i == 1 ? 2100 : 0);
+	}
+	cr_assert_eq(world_counter(C_RESOLVE_USELESS), 2);
+	free(scratch);
+}
+
+Test(resolve, a_question_that_takes_too_long_fails_in_time, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	atomic_store(&fake.is_held, true);
+	client_ask(&c, "www.example.", RR_A);
+	char *text = client_text(&c);
+	cr_assert_eq(strncmp(text, "SERVFAIL", 8), 0, "%s", text);
+	cr_assert_geq(c.ended_ns - c.began_ns, 1900000000u);
+	free(text);
+	client_fini(&c);
+}
+
+Test(resolve, our_own_queries_get_no_answer, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	atomic_store(&fake.is_loop, true);
+	client_ask(&c, "www.example.", RR_A);
+	cr_assert(client_wait_ms(&c, WORLD_PATIENCE_MS));
+	cr_assert_null(c.message);
+	cr_assert_eq(world_counter(C_RESOLVE_LOOPS), 1);
+	client_fini(&c);
+}
+
+/* --- stale ------------------------------------------------------------------------------------------------------------ */
+
+Test(resolve, stale_data_is_served_when_the_upstream_fails_and_replaced_when_it_is_back, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	ttl = 1;
+	expect("www.example.", RR_A, "NOERROR | www.example. 1 A 192.0.2.1");
+	fake_script("www.example.", NULL, 0);
+	sleep_ms(2100);
+	client_ask(&c, "www.example.", RR_A);
+	char *text = client_text(&c);
+	cr_assert(strncmp(text, "NOERROR | www.example. 30 A 192.0.2.1", 37) == 0, "%s", text);
+	cr_assert_eq(client_ede(&c), EDE_STALE);
+	free(text);
+	client_fini(&c);
+	client_ask(&c, "www.example.", RR_A);
+	cr_assert(c.is_hit, "stored for the stale TTL");
+	cr_assert_eq(client_ede(&c), EDE_STALE);
+	client_fini(&c);
+	cr_assert_eq(atomic_load(&fake.asked), 2);
+	cr_assert_eq(world_counter(C_RESOLVE_STALE), 1);
+}
+
+Test(resolve, the_client_timer_gives_stale_data_while_the_question_goes_on, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	ttl = 1;
+	expect("www.example.", RR_A, "NOERROR | www.example. 1 A 192.0.2.1");
+	address = "192.0.2.2";
+	ttl = 300;
+	fake_script("www.example.", say_address, 600);
+	sleep_ms(2100);
+	client_ask(&c, "www.example.", RR_A);
+	char *text = client_text(&c);
+	cr_assert(strncmp(text, "NOERROR | www.example. 30 A 192.0.2.1", 37) == 0, "%s", text);
+	cr_assert_eq(client_ede(&c), EDE_STALE);
+	cr_assert(c.ended_ns - c.began_ns >= 100000000 && c.ended_ns - c.began_ns < 550000000);
+	free(text);
+	client_fini(&c);
+	client_ask(&c, "www.example.", RR_A); /* past the timer already: at once */
+	free(client_text(&c));
+	cr_assert_lt(c.ended_ns - c.began_ns, 90000000);
+	cr_assert_eq(client_ede(&c), EDE_STALE);
+	client_fini(&c);
+	sleep_ms(700);
+	cr_assert_eq(atomic_load(&fake.asked), 2);
+	client_ask(&c, "www.example.", RR_A);
+	cr_assert(c.is_hit);
+	text = client_text(&c);
+	cr_assert(strstr(text, "192.0.2.2"), "%s", text);
+	free(text);
+	client_fini(&c);
+}
+
+Test(resolve, beyond_its_time_stale_data_is_not_served, .init = setup, .fini = world_stop)
+{
+	resolve_stop(world.resolve);
+	world.config.cache.stale_for_s = 0;
+	struct resolve_config rc = { .config = &world.config,
+				     .workers = 2,
+				     .snapshots = &world.holder,
+				     .cache = world.writer,
+				     .cache_reader = world.reader,
+				     .counters = world.counters,
+				     .first_block = 1,
+				     .worker_wake = world.wake };
+	cr_assert_eq(resolve_start(&world.resolve, &rc), ERR_OK);
+	ttl = 1;
+	expect("www.example.", RR_A, "NOERROR | www.example. 1 A 192.0.2.1");
+	fake_script("www.example.", NULL, 0);
+	sleep_ms(2100);
+	expect("www.example.", RR_A, "SERVFAIL");
+}
+
+/* --- refreshes -------------------------------------------------------------------------------------------------------- */
+
+Test(resolve, a_refresh_asks_once_in_the_last_tenth_only, .init = setup, .fini = world_stop)
+{
+	uint8_t name[NAME_MAX_BYTES];
+	struct answer_query q = { .qtype = RR_A };
+	size_t bytes = reply_name(name, "www.example.");
+	ttl = 20;
+	expect("www.example.", RR_A, "NOERROR | www.example. 20 A 192.0.2.1");
+	memcpy(q.lower, name, bytes);
+	q.name_bytes = (uint8_t)bytes;
+	q.cache_hash = cache_hash(world.reader, name_hash(name, bytes));
+	resolve_refresh(world.resolve, &q);
+	sleep_ms(100);
+	cr_assert_eq(atomic_load(&fake.asked), 1, "too early");
+	/* An entry that is about to end, put there as if it had come long ago. */
+	struct cache_hit hit;
+	uint64_t *scratch = calloc(CACHE_SCRATCH_WORDS, 8);
+	struct cache_key key = { .name = name, .hash = q.cache_hash, .type = RR_A, .name_bytes = (uint8_t)bytes };
+	cr_assert_eq(cache_read(world.reader, &key, clock_mono_s(), scratch, &hit), CACHE_HIT);
+	struct cache_entry *e = (struct cache_entry *)scratch;
+	e->stored_s -= 19;
+	e->expire_s -= 18;
+	cr_assert_eq(cache_store(world.writer, e), ERR_OK); /* its worker is idle */
+	q.qtype = RR_A;
+	q.flags = 0;
+	sleep_ms(8100); /* beyond the pause of resolve_refresh, and the entry's time */
+	e->stored_s = clock_mono_s() - 19;
+	e->expire_s = clock_mono_s() + 2;
+	cr_assert_eq(cache_store(world.writer, e), ERR_OK);
+	for (unsigned i = 0; i < 1000; i++)
+		resolve_refresh(world.resolve, &q);
+	sleep_ms(100);
+	cr_assert_eq(atomic_load(&fake.asked), 2);
+	cr_assert_eq(world_counter(C_RESOLVE_REFRESHED), 1);
+	cr_assert_eq(cache_read(world.reader, &key, clock_mono_s(), scratch, &hit), CACHE_HIT);
+	cr_assert_geq(hit.entry->expire_s, clock_mono_s() + 18);
+	free(scratch);
+}
+
+/* --- flush and changes ------------------------------------------------------------------------------------------------ */
+
+static void flush_name(const char *text, uint16_t type, uint64_t expected)
+{
+	uint8_t name[NAME_MAX_BYTES];
+	uint64_t removed;
+	size_t bytes = reply_name(name, text);
+	snapshot_offline();
+	cr_assert_eq(resolve_flush_name(world.resolve, name, bytes, type, &removed), ERR_OK);
+	snapshot_online();
+	cr_assert_eq(removed, expected, "%llu", (unsigned long long)removed);
+}
+
+Test(resolve, flushes_reach_what_they_name, .init = setup, .fini = world_stop)
+{
+	uint8_t name[NAME_MAX_BYTES];
+	uint64_t removed;
+	static const char *const names[] = { "www.example.", "a.www.example.", "b.a.www.example." };
+	for (unsigned i = 0; i < 3; i++)
+		expect(names[i], RR_A, "NOERROR");
+	cr_assert_eq(atomic_load(&fake.asked), 3);
+	flush_name("www.example.", RR_AAAA, 0);
+	flush_name("www.example.", RR_A, 1);
+	expect("www.example.", RR_A, "NOERROR");
+	cr_assert_eq(atomic_load(&fake.asked), 4);
+	size_t bytes = reply_name(name, "a.www.example.");
+	snapshot_offline();
+	cr_assert_eq(resolve_flush_tree(world.resolve, name, bytes, &removed), ERR_OK);
+	snapshot_online();
+	cr_assert_eq(removed, 2);
+	expect("www.example.", RR_A, "NOERROR");
+	cr_assert_eq(atomic_load(&fake.asked), 4);
+	expect("b.a.www.example.", RR_A, "NOERROR");
+	cr_assert_eq(atomic_load(&fake.asked), 5);
+	resolve_flush_all(world.resolve);
+	expect("www.example.", RR_A, "NOERROR");
+	cr_assert_eq(atomic_load(&fake.asked), 6);
+}
+
+Test(resolve, a_flush_reaches_an_nxdomain_above, .init = setup, .fini = world_stop)
+{
+	fake_script("no.example.", say_nxdomain, 0);
+	expect("no.example.", RR_A, "NXDOMAIN");
+	fake_script("no.example.", say_address, 0);
+	flush_name("www.no.example.", 0, 0);
+	expect("www.no.example.", RR_A, "NOERROR");
+}
+
+Test(resolve, a_flush_catches_what_is_under_way, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	for (unsigned kind = 0; kind < 3; kind++) {
+		uint8_t name[NAME_MAX_BYTES];
+		uint64_t removed;
+		unsigned before = atomic_load(&fake.asked);
+		address = "192.0.2.1";
+		atomic_store(&fake.is_held, true);
+		client_ask(&c, "www.example.", RR_A);
+		cr_assert_eq(c.verdict, ANSWER_MISS);
+		sleep_ms(50);
+		size_t bytes = reply_name(name, "www.example.");
+		snapshot_offline();
+		if (kind == 0)
+			cr_assert_eq(resolve_flush_name(world.resolve, name, bytes, 0, &removed), ERR_OK);
+		else if (kind == 1)
+			cr_assert_eq(resolve_flush_tree(world.resolve, (const uint8_t *)"\7example", 9, &removed), ERR_OK);
+		else
+			resolve_flush_all(world.resolve);
+		snapshot_online();
+		sleep_ms(50);
+		address = "192.0.2.2";
+		atomic_store(&fake.is_held, false);
+		char *text = client_text(&c);
+		cr_assert(strstr(text, "192.0.2.2"), "%s", text);
+		cr_assert_eq(atomic_load(&fake.asked), before + 2, "asked again");
+		free(text);
+		client_fini(&c);
+		flush_name("www.example.", 0, 1);
+	}
+	cr_assert_eq(world_counter(C_RESOLVE_RESTARTED), 3);
+}
+
+Test(resolve, a_new_zone_answers_those_who_wait, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	static const struct zones_text zone = {
+		"example.", "@ 60 SOA ns hm 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.9\nwww 60 A 192.0.2.77\n"
+	};
+	atomic_store(&fake.is_held, true);
+	client_ask(&c, "www.example.", RR_A);
+	cr_assert_eq(c.verdict, ANSWER_MISS);
+	sleep_ms(50);
+	world_publish(&zone, 1);
+	resolve_zones_changed(world.resolve);
+	char *text = client_text(&c);
+	cr_assert(strncmp(text, "NOERROR aa | www.example. 60 A 192.0.2.77", 41) == 0, "%s", text);
+	free(text);
+	client_fini(&c);
+	atomic_store(&fake.is_held, false);
+}
+
+/* --- what is told ------------------------------------------------------------------------------------------------------- */
+
+Test(resolve, the_cache_can_be_looked_into, .init = setup, .fini = world_stop)
+{
+	uint8_t name[NAME_MAX_BYTES];
+	fake_script("no.example.", say_nxdomain, 0);
+	fake_script("bad.example.", NULL, 0);
+	expect("www.example.", RR_A, "NOERROR");
+	expect("www.example.", RR_AAAA, "NOERROR");
+	expect("no.example.", RR_A, "NXDOMAIN");
+	expect("bad.example.", RR_A, "SERVFAIL");
+	static const struct {
+		const char *name;
+		uint16_t type;
+		unsigned count;
+		const char *state, *rcode, *record;
+	} cases[] = { { "www.example.", 0, 2, "fresh", "NOERROR", "www.example. 300 A 192.0.2.1" },
+		      { "www.example.", RR_AAAA, 1, "fresh", "NOERROR", NULL },
+		      { "www.example.", RR_TXT, 0, NULL, NULL, NULL },
+		      { "no.example.", 0, 1, "fresh", "NXDOMAIN", NULL },
+		      { "below.no.example.", RR_A, 1, "fresh", "NXDOMAIN", NULL },
+		      { "bad.example.", 0, 1, "failure", "SERVFAIL", NULL } };
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		size_t bytes = reply_name(name, cases[i].name);
+		json_t *entries = resolve_cache_lookup(world.resolve, name, bytes, cases[i].type),
+		       *e = json_array_get(entries, 0);
+		cr_assert_eq(json_array_size(entries), cases[i].count, "%s: %zu", cases[i].name, json_array_size(entries));
+		if (e) {
+			cr_assert_str_eq(json_string_value(json_object_get(e, "state")), cases[i].state);
+			cr_assert_str_eq(json_string_value(json_object_get(e, "rcode")), cases[i].rcode);
+		}
+		if (cases[i].record)
+			cr_assert_str_eq(json_string_value(json_array_get(json_object_get(e, "answer"), 0)), cases[i].record);
+		json_decref(entries);
+	}
+	json_t *stats = resolve_cache_stats(world.resolve), *status = resolve_status(world.resolve);
+	cr_assert_eq(json_integer_value(json_object_get(stats, "entries")), 4);
+	cr_assert_eq(json_integer_value(json_object_get(status, "workers")), 2);
+	json_decref(stats);
+	json_decref(status);
+}
+
+/* --- chains ----------------------------------------------------------------------------------------------------------- */
+
+static const struct zones_text ours = { "ours.test.",
+					"@ 60 SOA ns hm 1 2 3 4 5\n@ 60 NS ns\nns 60 A 198.51.100.9\nwww 60 A 198.51.100.1\n"
+					"back 60 CNAME www\n" };
+
+Test(resolve, a_chain_into_our_zone_is_joined_with_what_the_zone_says, .init = setup, .fini = world_stop)
+{
+	static const struct zones_text changed = { "ours.test.", "@ 60 SOA ns hm 2 2 3 4 5\n@ 60 NS ns\nns 60 A 198.51.100.9\n"
+								 "www 60 A 198.51.100.2\n" };
+	world_publish(&ours, 1);
+	fake_script("in.example.", say_cname_to_ours, 0);
+	fake_script("back.example.", say_cname_to_back, 0);
+	expect("in.example.", RR_A, "NOERROR | in.example. 300 CNAME www.ours.test.; www.ours.test. 60 A 198.51.100.1 |");
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	world_publish(&changed, 1); /* its content only: nothing needs to be told */
+	expect("in.example.", RR_A, "NOERROR | in.example. 300 CNAME www.ours.test.; www.ours.test. 60 A 198.51.100.2 |");
+	cr_assert_eq(atomic_load(&fake.asked), 1, "the chain itself is cached");
+	world_publish(&ours, 1);
+	expect("back.example.", RR_A,
+	       "NOERROR | back.example. 300 CNAME back.ours.test.; back.ours.test. 60 CNAME www.ours.test.; "
+	       "www.ours.test. 60 A 198.51.100.1 |");
+	expect("in.example.", RR_TXT, "NOERROR | in.example. 300 CNAME www.ours.test. | ours.test. 5 SOA");
+	cr_assert_eq(world_counter(C_RESOLVE_CHAINS), 4);
+}
+
+Test(resolve, a_chain_that_the_upstream_did_not_follow_is_followed, .init = setup, .fini = world_stop)
+{
+	fake_script("open.test.", say_open_chain, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		expect("open.test.", RR_A, "NOERROR | open.test. 300 CNAME www.example.; www.example. 300 A 192.0.2.1 |");
+		cr_assert_eq(atomic_load(&fake.asked), 2, "both parts are cached");
+	}
+}
+
+Test(resolve, a_chain_whose_rest_fails_fails, .init = setup, .fini = world_stop)
+{
+	fake_script("www.example.", NULL, 0);
+	fake_script("open.test.", say_open_chain, 0);
+	expect("open.test.", RR_A, "SERVFAIL");
+}
+
+/* --- bounds ----------------------------------------------------------------------------------------------------------- */
+
+Test(resolve, one_prefix_may_have_so_many_questions_under_way, .init = setup, .fini = world_stop)
+{
+	static struct client c[2100], other;
+	unsigned refused = 0;
+	atomic_store(&fake.is_held, true);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++)
+		client_ask_from(&c[i], "www.example.", RR_A, false, 1);
+	client_ask_from(&other, "www.example.", RR_A, false, 2);
+	sleep_ms(200);
+	atomic_store(&fake.is_held, false);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++) {
+		char *text = client_text(&c[i]);
+		refused += *text == 0;
+		free(text);
+		client_fini(&c[i]);
+	}
+	cr_assert_eq(refused, 100, "%u", refused);
+	cr_assert_eq(world_counter(C_RESOLVE_LIMIT_CLIENT), 100);
+	char *text = client_text(&other);
+	cr_assert_eq(strncmp(text, "NOERROR", 7), 0);
+	free(text);
+	client_fini(&other);
+}
+
+Test(resolve, stopping_ends_what_is_under_way, .init = setup)
+{
+	static struct client c[100];
+	char name[32];
+	atomic_store(&fake.is_held, true);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++) {
+		snprintf(name, sizeof(name), "n%u.www.example.", i);
+		client_ask(&c[i], name, RR_A);
+	}
+	world_stop();
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++) {
+		cr_assert_eq(sem_trywait(&c[i].done), 0);
+		cr_assert_null(c[i].message);
+		client_fini(&c[i]);
+	}
+}
+
+/* --- rings ------------------------------------------------------------------------------------------------------------ */
+
+static struct ring_producer questions[2];
+static struct ring_consumer answers[2];
+
+static void attach(unsigned thread)
+{
+	for (unsigned w = 0; w < 2; w++) {
+		size_t bytes;
+		void *mem = ring_set_questions(&world.rings, thread, w, &bytes);
+		cr_assert_eq(ring_producer_attach(&questions[w], mem, bytes), ERR_OK);
+		mem = ring_set_answers(&world.rings, thread, w, &bytes);
+		cr_assert_eq(ring_consumer_attach(&answers[w], mem, bytes), ERR_OK);
+	}
+}
+
+/* Puts a question for the name into the ring of the worker that it belongs to. */
+static unsigned ring_ask(const char *name, uint64_t ticket, struct miss_question *change)
+{
+	uint8_t query[512], wire[NAME_MAX_BYTES];
+	size_t bytes = zones_query(query, sizeof(query), &(struct zones_ask){ .name = name, .type = RR_A });
+	size_t name_bytes = reply_name(wire, name);
+	name_lower(wire, wire, name_bytes);
+	unsigned w = cache_reader_shard(world.reader, cache_hash(world.reader, name_hash(wire, name_bytes))) % 2;
+	struct miss_question head = { .ticket = ticket,
+				      .received_ns = clock_mono_ns(),
+				      .address = { 127, 0, 0, 1 },
+				      .port = 4000,
+				      .family = 4,
+				      .capacity_bytes = 1232,
+				      .query_bytes = (uint16_t)bytes };
+	query[2] |= DNS_RD >> 8;
+	if (change) {
+		change->ticket = ticket;
+		head = *change;
+	}
+	uint8_t *room = ring_reserve(&questions[w], (uint32_t)(sizeof(head) + bytes));
+	cr_assert_not_null(room);
+	memcpy(room, &head, sizeof(head));
+	memcpy(room + sizeof(head), query, bytes);
+	ring_commit(&questions[w]);
+	if (ring_needs_kick(&questions[w])) {
+		uint64_t one = 1;
+		cr_assert_eq(write(world.wake[w], &one, sizeof(one)), 8);
+	}
+	return w;
+}
+
+/* The next answer of a worker, waited for; its message is text. NULL: there is none in time. */
+static char *ring_answer(unsigned w, uint64_t *ticket)
+{
+	static alignas(8) uint8_t record[8192];
+	uint32_t bytes = 0;
+	for (unsigned i = 0; i < 1000; i++) {
+		if (ring_pop(&answers[w], record, sizeof(record), &bytes) == RING_OK) {
+			struct miss_answer head;
+			memcpy(&head, record, sizeof(head));
+			cr_assert_eq(bytes, sizeof(head) + head.response_bytes);
+			*ticket = head.ticket;
+			return head.response_bytes ? zones_message_text(record + sizeof(head), head.response_bytes) : strdup("");
+		}
+		sleep_ms(1);
+	}
+	return NULL;
+}
+
+Test(resolve, questions_come_and_go_by_rings, .init = setup_rings, .fini = world_stop)
+{
+	uint64_t ticket;
+	attach(1);
+	for (unsigned i = 0; i < 200; i++) {
+		char name[40];
+		snprintf(name, sizeof(name), "n%u.www.example.", i % 150);
+		unsigned w = ring_ask(name, 1000 + i, NULL);
+		char *text = ring_answer(w, &ticket);
+		cr_assert_not_null(text, "question %u", i);
+		cr_assert_eq(ticket, 1000 + i);
+		cr_assert_eq(strncmp(text, "NOERROR | n", 11), 0, "%s", text);
+		free(text);
+	}
+	cr_assert_eq(atomic_load(&fake.asked), 150);
+	cr_assert_eq(world_counter(C_RESOLVE_FROM_CACHE), 50);
+}
+
+Test(resolve, a_sleeping_thread_is_woken_once_for_many_answers, .init = setup_rings, .fini = world_stop)
+{
+	uint64_t count = 0, ticket;
+	attach(0);
+	fake_script("slow.example.", say_address, 100);
+	unsigned w = 0;
+	for (unsigned i = 0; i < 50; i++)
+		w = ring_ask("slow.example.", i, NULL);
+	cr_assert(ring_prepare_sleep(&answers[w]));
+	sleep_ms(400);
+	cr_assert_eq(read(world.thread_wake[0], &count, sizeof(count)), 8);
+	cr_assert_eq(count, 1);
+	for (unsigned i = 0; i < 50; i++) {
+		char *text = ring_answer(w, &ticket);
+		cr_assert_not_null(text);
+		free(text);
+	}
+	cr_assert_eq(world_counter(C_RESOLVE_KICKS), 1);
+}
+
+Test(resolve, damaged_records_are_counted_and_harmless, .init = setup_rings, .fini = world_stop)
+{
+	uint64_t ticket;
+	uint8_t query[512];
+	size_t bytes = zones_query(query, sizeof(query), &(struct zones_ask){ .name = "www.example.", .type = RR_A });
+	struct miss_question good = { .address = { 127 }, .family = 4, .capacity_bytes = 1232, .query_bytes = (uint16_t)bytes };
+	struct miss_question bad[6];
+	attach(0);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		bad[i] = good;
+	bad[0].family = 5;
+	bad[1].capacity_bytes = 511;
+	bad[2].query_bytes--;
+	bad[3].query_bytes = UINT16_MAX;
+	bad[4].flags = 3;
+	bad[5].flags = 0x80;
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+		(void)ring_ask("www.example.", i, &bad[i]);
+	good.received_ns = UINT64_MAX; /* from the future */
+	char *text = ring_answer(ring_ask("www.example.", 99, &good), &ticket);
+	cr_assert(text && ticket == 99 && strncmp(text, "NOERROR", 7) == 0);
+	free(text);
+	cr_assert_eq(world_counter(C_RESOLVE_RING_BAD), ARRAY_LEN(bad));
+	/* A name that belongs to another worker is not asked for: its shard has another writer. */
+	unsigned w = ring_ask("else.www.example.", 5, NULL), other = !w;
+	text = ring_answer(w, &ticket);
+	free(text);
+	for (unsigned i = 0;; i++) {
+		char name[40];
+		uint8_t wire[NAME_MAX_BYTES];
+		snprintf(name, sizeof(name), "x%u.www.example.", i);
+		size_t n = reply_name(wire, name);
+		if (cache_reader_shard(world.reader, cache_hash(world.reader, name_hash(wire, n))) % 2 == other)
+			continue;
+		bytes = zones_query(query, sizeof(query), &(struct zones_ask){ .name = name, .type = RR_A });
+		query[2] |= 1;
+		good.ticket = 77;
+		good.query_bytes = (uint16_t)bytes;
+		uint8_t *room = ring_reserve(&questions[other], (uint32_t)(sizeof(good) + bytes));
+		memcpy(room, &good, sizeof(good));
+		memcpy(room + sizeof(good), query, bytes);
+		ring_commit(&questions[other]);
+		uint64_t one = 1;
+		cr_assert_eq(write(world.wake[other], &one, sizeof(one)), 8);
+		break;
+	}
+	text = ring_answer(other, &ticket);
+	cr_assert(text && *text == 0 && ticket == 77, "no answer, and the ticket is forgotten");
+	free(text);
+}
+
+Test(resolve, a_full_ring_costs_answers_and_nothing_else, .init = setup_rings, .fini = world_stop)
+{
+	attach(0);
+	fake_script("slow.example.", say_address, 300);
+	struct client c;
+	for (unsigned i = 0; i < 1600; i++) {
+		(void)ring_ask("slow.example.", i, NULL);
+		if (i % 50 == 0)
+			sleep_ms(2);
+	}
+	client_ask(&c, "slow.example.", RR_A);
+	free(client_text(&c));
+	client_fini(&c);
+	sleep_ms(100);
+	cr_assert_gt(world_counter(C_RESOLVE_RING_FULL), 0);
+	expect("www.example.", RR_A, "NOERROR");
+}
