@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -240,6 +241,7 @@ static inline struct server *server_start(const char *address, server_script *sc
 {
 	struct server *s = calloc(1, sizeof *s);
 	int on = 1, room = 8 << 20;
+	signal(SIGPIPE, SIG_IGN); /* OpenSSL writes without MSG_NOSIGNAL */
 	s->script = script;
 	s->user = user;
 	s->tls = tls;
