@@ -59,7 +59,7 @@ struct cache_entry {
 	uint64_t hash;	/* cache_hash of the name: where it belongs */
 	uint32_t bytes; /* of everything, a multiple of 8 */
 	uint16_t rr_count, pointer_count, body_bytes;
-	uint16_t expired_min; /* stale: minutes from the end of its own time to stored_s */
+	uint16_t expired_min; /* stale: the minute (clock_mono_s() / 60, low bits) in which its own time ended */
 	uint32_t reserved;
 	uint16_t count[3];	  /* records: answer, authority, additional; with DNSSEC ones */
 	uint16_t dnssec_count[3]; /* of these in the spans */
