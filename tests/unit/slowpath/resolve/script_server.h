@@ -283,7 +283,8 @@ static inline void server_stop(struct server *s)
 	for (int i = 0; i < SERVER_CONNECTIONS; i++)
 		if (s->connection[i].fd >= 0)
 			server_hang_up(s, &(struct server_query){ .connection = i });
-	close(s->udp);
+	if (s->udp >= 0)
+		close(s->udp);
 	close(s->wake);
 	if (s->tcp >= 0)
 		close(s->tcp);
