@@ -38,7 +38,7 @@
 	X(CONTROL_DENIED, "SK-CTL-002", LOG_CONTROL, LOG_LEVEL_WARNING, "A process without the right to do so has connected to a control socket and was turned away.", "Run the command as root, or as a member of the socket's group.") \
 	X(CONTROL_FULL, "SK-CTL-003", LOG_CONTROL, LOG_LEVEL_WARNING, "A control connection was refused because too many were open.", "Find out which client keeps connections open (`ss -xp`).") \
 	X(CONTROL_FAILED, "SK-CTL-004", LOG_CONTROL, LOG_LEVEL_ERROR, "The control socket can't accept connections for now; it tries again every second.", "See the reason in the line; usually a limit on open files or memory.") \
-	X(ZONE_LOADED, "SK-ZONE-001", LOG_ZONE, LOG_LEVEL_INFO, "A zone was loaded from its master file: its serial, records, what reading took.", "Nothing.") \
+	X(ZONE_LOADED, "SK-ZONE-001", LOG_ZONE, LOG_LEVEL_INFO, "A zone was loaded from its master file: its serial and number of records. Of a load of many zones, the first ones only.", "Nothing.") \
 	X(ZONE_REFUSED, "SK-ZONE-002", LOG_ZONE, LOG_LEVEL_ERROR, "A zone's master file can't be used. The version before stays in service; a zone that has none is answered SERVFAIL.", "Correct what the line says (file, line, column) and run `skua reload`. `skua zone status ZONE` lists more of the errors.") \
 	X(ZONE_RELOAD_DONE, "SK-ZONE-003", LOG_ZONE, LOG_LEVEL_NOTICE, "A load or reload of zones has ended; the line says how many were read, unchanged and refused.", "Nothing; for refused zones see their own lines.") \
 	X(ZONE_PUBLISHED, "SK-ZONE-004", LOG_ZONE, LOG_LEVEL_INFO, "A new zone set is being served.", "Nothing.") \

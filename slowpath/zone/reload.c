@@ -225,6 +225,14 @@ static void *work(void *user)
 
 /* --- the calling thread --------------------------------------------------------------------------------------------- */
 
+static void log_loaded(const struct zone_item *item)
+{
+	char name[NAME_TEXT_MAX_BYTES];
+	name_to_text(name, item->name);
+	log_write(M_ZONE_LOADED, "%s: serial %u, %llu records, from %s", name, item->image->serial,
+		  (unsigned long long)item->image->rr_count, item->file);
+}
+
 static void fail_item(struct reload_result *result, struct zone_item *item, char *take_lines, uint32_t errors)
 {
 	char name[NAME_TEXT_MAX_BYTES];
@@ -268,6 +276,8 @@ static void commit_batch(struct zone_store *store, struct batch *b, struct reloa
 		const struct zone_image *image = segment_image(b->segment, i, &offset);
 		zone_item_serve(b->item[i], segment, image, offset, segment_notes_next(&notes));
 		zone_item_clear_fault(b->item[i]);
+		if (result->loaded + i < LOG_BURST) /* of many these are enough; the line at the end has the number */
+			log_loaded(b->item[i]);
 	}
 	result->loaded += b->count;
 }

@@ -58,6 +58,7 @@ def test_reload_takes_a_good_zone(skua, zone):
     done = skua.reload()
     assert done.returncode == 0 and done.stdout.startswith("1 loaded, 0 unchanged")
     assert www(skua) == "192.0.2.20" and serial(skua) == 2
+    assert f"SK-ZONE-001 example.test.: serial 2, 4 records, from {zone}" in skua.log()
     done = skua.reload()
     assert done.stdout.startswith("0 loaded, 1 unchanged")
 
