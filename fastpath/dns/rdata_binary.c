@@ -308,12 +308,6 @@ static enum err hex_l8_parse(struct rdata_scan *s, uint8_t flags)
 	return ERR_OK;
 }
 
-static size_t l8_measure(const uint8_t *wire, size_t left, uint8_t flags)
-{
-	(void)flags;
-	return left < 1 || left < 1u + wire[0] ? RDATA_MALFORMED : 1u + wire[0];
-}
-
 static bool hex_l8_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, uint8_t flags)
 {
 	(void)flags;
@@ -363,7 +357,7 @@ static enum err base32hex_l8_parse(struct rdata_scan *s, uint8_t flags)
 
 static size_t base32hex_l8_measure(const uint8_t *wire, size_t left, uint8_t flags)
 {
-	return left > 0 && wire[0] == 0 ? RDATA_MALFORMED : l8_measure(wire, left, flags);
+	return left > 0 && wire[0] == 0 ? RDATA_MALFORMED : rdata_l8_measure(wire, left, flags);
 }
 
 static bool base32hex_l8_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, uint8_t flags)
@@ -438,7 +432,7 @@ const struct rdata_field_ops rdata_ops_base64 = { base64_parse, rest_measure, ba
 const struct rdata_field_ops rdata_ops_ds_digest = { ds_digest_parse, ds_digest_measure, hex_print, NULL };
 const struct rdata_field_ops rdata_ops_sshfp_digest = { sshfp_digest_parse, sshfp_digest_measure, hex_print, NULL };
 const struct rdata_field_ops rdata_ops_zonemd_digest = { zonemd_digest_parse, zonemd_digest_measure, hex_print, NULL };
-const struct rdata_field_ops rdata_ops_hex_l8 = { hex_l8_parse, l8_measure, hex_l8_print, NULL };
+const struct rdata_field_ops rdata_ops_hex_l8 = { hex_l8_parse, rdata_l8_measure, hex_l8_print, NULL };
 const struct rdata_field_ops rdata_ops_base32hex_l8 = { base32hex_l8_parse, base32hex_l8_measure, base32hex_l8_print, NULL };
 const struct rdata_field_ops rdata_ops_base64_l16 = { base64_l16_parse, l16_measure, base64_l16_print, NULL };
 const struct rdata_field_ops rdata_ops_unknown = { unknown_parse, unknown_measure, unknown_print, NULL };

@@ -41,6 +41,13 @@ struct rdata_field_ops {
 
 const struct rdata_field_ops *rdata_field_ops(uint8_t kind);
 
+/* measure for an octet that says how many follow it. */
+static inline size_t rdata_l8_measure(const uint8_t *wire, size_t left, uint8_t flags)
+{
+	(void)flags;
+	return left < 1 || left < 1u + wire[0] ? RDATA_MALFORMED : 1u + wire[0];
+}
+
 extern const struct rdata_field_ops rdata_ops_u8, rdata_ops_u16, rdata_ops_u32, rdata_ops_u48, rdata_ops_time, rdata_ops_ttl,
 	rdata_ops_type, rdata_ops_algorithm, rdata_ops_cert_type, rdata_ops_dsync_scheme, rdata_ops_rcode;
 extern const struct rdata_field_ops rdata_ops_name, rdata_ops_ipv4, rdata_ops_ipv6, rdata_ops_string, rdata_ops_strings,

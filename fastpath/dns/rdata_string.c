@@ -346,12 +346,6 @@ static enum err string_parse(struct rdata_scan *s, uint8_t flags)
 	return err;
 }
 
-static size_t string_measure(const uint8_t *wire, size_t left, uint8_t flags)
-{
-	(void)flags;
-	return left < 1 || left < 1u + wire[0] ? RDATA_MALFORMED : 1u + wire[0];
-}
-
 static bool string_print(struct rdata_print *p, const uint8_t *wire, size_t bytes, uint8_t flags)
 {
 	(void)flags;
@@ -377,7 +371,7 @@ static size_t strings_measure(const uint8_t *wire, size_t left, uint8_t flags)
 	if (left == 0)
 		return RDATA_MALFORMED;
 	while (pos < left) {
-		size_t bytes = string_measure(wire + pos, left - pos, flags);
+		size_t bytes = rdata_l8_measure(wire + pos, left - pos, flags);
 
 		if (bytes == RDATA_MALFORMED)
 			return RDATA_MALFORMED;
@@ -430,7 +424,7 @@ static enum err checked_parse(struct rdata_scan *s, bool (*valid)(const uint8_t 
 
 static size_t checked_measure(bool (*valid)(const uint8_t *octets, size_t n), const uint8_t *wire, size_t left)
 {
-	size_t bytes = string_measure(wire, left, 0);
+	size_t bytes = rdata_l8_measure(wire, left, 0);
 
 	return bytes == RDATA_MALFORMED || !valid(wire + 1, bytes - 1) ? RDATA_MALFORMED : bytes;
 }
@@ -512,7 +506,7 @@ static size_t gpos_measure(const uint8_t *wire, size_t left, uint8_t flags)
 const struct rdata_field_ops rdata_ops_name = { name_parse, name_measure, name_print, name_next };
 const struct rdata_field_ops rdata_ops_ipv4 = { ipv4_parse, ipv4_measure, ipv4_print, NULL };
 const struct rdata_field_ops rdata_ops_ipv6 = { ipv6_parse, ipv6_measure, ipv6_print, NULL };
-const struct rdata_field_ops rdata_ops_string = { string_parse, string_measure, string_print, NULL };
+const struct rdata_field_ops rdata_ops_string = { string_parse, rdata_l8_measure, string_print, NULL };
 const struct rdata_field_ops rdata_ops_strings = { strings_parse, strings_measure, strings_print, NULL };
 const struct rdata_field_ops rdata_ops_string_long = { string_long_parse, rest_measure, string_long_print, NULL };
 const struct rdata_field_ops rdata_ops_tag = { tag_parse, tag_measure, tag_print, NULL };

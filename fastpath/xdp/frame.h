@@ -37,7 +37,7 @@ struct frame {
 	uint8_t family;	    /* 4 or 6 */
 };
 
-/* Checks data[0..bytes) and fills *out and the sender's address, port, family in *client; both untouched unless FRAME_OK. */
+/* Checks data[0..bytes) and fills *out and the sender's address, port, family in *client; meant only with FRAME_OK. */
 MUST_USE HOT enum frame_verdict frame_parse(struct frame *out, struct answer_client *client, const uint8_t *data, size_t bytes,
 					    bool verify_udp_checksum);
 /* Turns the headers of data round for a DNS message of dns_bytes at data + f->dns. Returns the frame's length, at least
