@@ -10,7 +10,7 @@
 #include "table/counters.h"
 #include "table/settings.h"
 #include "table/shm.h"
-#include "tests/fuzz/open_fds.h"
+#include "tests/unit/lib/open_fds.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@ import socket
 import struct
 import time
 
+from .owner import SocketOwner
+
 ETH_P_ALL = 3
 ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN = 0x0800, 0x86dd, 0x8100
 PROTOCOL_UDP = 17
@@ -91,7 +93,7 @@ def parse_frame(frame):
     return out
 
 
-class FrameSocket:
+class FrameSocket(SocketOwner):
     """Sends and receives frames on a namespace's interface."""
 
     def __init__(self, ns, interface=None):
@@ -125,12 +127,3 @@ class FrameSocket:
                         parsed["vlan"].insert(0, tag)
             if want(parsed):
                 return parsed
-
-    def close(self):
-        self.socket.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()

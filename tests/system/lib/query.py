@@ -9,6 +9,8 @@ import dns.flags
 import dns.message
 import dns.rdatatype
 
+from .owner import SocketOwner
+
 TIMEOUT = 3.0
 
 
@@ -61,7 +63,7 @@ def ask(address, name, rdtype="A", port=53, ns=None, tcp=False, timeout=TIMEOUT,
     raise TimeoutError(f"no answer from {address} port {port} for {query.question}")
 
 
-class TcpClient:
+class TcpClient(SocketOwner):
     """One TCP connection: octets or messages, in pieces if wanted."""
 
     def __init__(self, address, port=53, ns=None, timeout=TIMEOUT, source=None):
@@ -116,12 +118,3 @@ class TcpClient:
 
     def half_close(self):
         self.socket.shutdown(socket.SHUT_WR)
-
-    def close(self):
-        self.socket.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open_fds.h: for fuzzers of code that is handed descriptors: how many are open in this process. */
+/* open_fds.h: for tests and fuzzers of code that is handed descriptors: how many are open in this process. */
 #pragma once
 #include "base/base.h"
 

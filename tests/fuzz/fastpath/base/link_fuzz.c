@@ -3,7 +3,7 @@
  * Input, again and again: how many descriptors (0 to 7) and in bit 3 whether the head is made right, a length (2 octets), the packet. */
 #include "base/bytes.h"
 #include "base/link.h"
-#include "tests/fuzz/open_fds.h"
+#include "tests/unit/lib/open_fds.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/link.h"
+#include "tests/unit/lib/open_fds.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -21,18 +21,6 @@ static const uint32_t without_fd[] = { LINK_GO, LINK_STOP, LINK_PARKED, LINK_SEG
 static void make_pair(int pair[2], int flags)
 {
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0, pair), 0);
-}
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	cr_assert(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 /* What a hostile peer may do: any octets, any descriptors. */

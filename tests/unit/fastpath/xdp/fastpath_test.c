@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process skua-fastpath under a supervisor that is this test: link protocol, slots, privileges, end. On a veth pair in a
  * network
- * namespace of its own; root only, skipped otherwise. Zones: an empty map, so every answer is REFUSED. */
+ * namespace of its own; root only. Zones: an empty map, so every answer is REFUSED. */
 #include "base/clock.h"
 #include "base/control.h"
 #include "base/link.h"

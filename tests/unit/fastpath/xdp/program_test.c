@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of an XDP program on a veth pair in a network namespace of the test's own. Root only, skipped otherwise. */
+/* The life of an XDP program on a veth pair in a network namespace of the test's own. Root only. */
 #include "xdp/program.h"
 
 #include "base/log.h"

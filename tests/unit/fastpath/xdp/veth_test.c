@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole way on a veth pair in a network namespace of its own: program, XSKMAP, socket, serving thread. The answer is a test
- * double that turns QR on; frames are sent and received raw on the pair's other end. Root only, skipped otherwise. */
+ * double that turns QR on; frames are sent and received raw on the pair's other end. Root only. */
 #include "answer/answer.h"
 
 static void fake_prepare(const struct snapshot *s, struct answer_thread *t, struct answer_query *q);

@@ -54,11 +54,8 @@ static void note_start(void *user, const char *why)
 
 static void init(void)
 {
-	struct settings settings;
-	settings_defaults(&settings);
 	world_init(&w);
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	cr_assert_eq(publisher_create(&publisher, ends[0], &holder, &settings), ERR_OK);
+	publisher = world_publisher(&holder, ends);
 	supervisor = (struct supervisor){ .link = ends[1], .publisher = publisher };
 	cr_assert_eq(pthread_create(&supervisor.thread, NULL, supervise, &supervisor), 0);
 }

@@ -15,11 +15,8 @@ static struct publish_kept kept; /* what the supervisor of these tests keeps */
 
 static void init(void)
 {
-	struct settings settings;
-	settings_defaults(&settings);
 	world_init(&w);
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	cr_assert_eq(publisher_create(&publisher, ends[0], &holder, &settings), ERR_OK);
+	publisher = world_publisher(&holder, ends);
 	kept = (struct publish_kept){ .map_fd = -1 };
 }
 

@@ -86,6 +86,17 @@ static inline void world_init(struct world *w)
 	cr_assert_eq(zone_store_create(&w->store), ERR_OK);
 }
 
+/* With default settings; ends[0] is its link, ends[1] the supervisor's. */
+static inline struct publisher *world_publisher(struct snapshot_holder *holder, int ends[2])
+{
+	struct settings settings;
+	struct publisher *out;
+	settings_defaults(&settings);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	cr_assert_eq(publisher_create(&out, ends[0], holder, &settings), ERR_OK);
+	return out;
+}
+
 static inline void world_new_store(struct world *w)
 {
 	zone_store_destroy(w->store);
