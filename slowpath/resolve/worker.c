@@ -10,6 +10,7 @@
 
 #define EXCHANGE_OUTSTANDING_EACH 4u /* upstream queries at once for one question: a hedge, TCP, another upstream */
 #define UDP_SOCKETS 64u
+#define CONNECTIONS 256u
 #define CONNECTIONS_PER_SERVER 4u
 #define CONNECTION_IDLE_NS 10000000000ull
 #define BUCKETS_MIN 256u
@@ -386,9 +387,11 @@ static enum err allocate(struct worker *w)
 static enum err open_loop(struct worker *w)
 {
 	struct resolve *r = w->resolve;
-	struct exchange_limits limits = { .outstanding = EXCHANGE_OUTSTANDING_EACH * r->set.max_questions,
+	struct exchange_limits limits = { .outstanding =
+						  MIN(EXCHANGE_OUTSTANDING_EACH * r->set.max_questions, EXCHANGE_OUTSTANDING_MAX),
 					  .outstanding_per_server = r->set.max_per_upstream,
 					  .udp_sockets = UDP_SOCKETS,
+					  .connections = CONNECTIONS,
 					  .connections_per_server = CONNECTIONS_PER_SERVER,
 					  .idle_ns = CONNECTION_IDLE_NS };
 	if (uv_loop_init(&w->loop) < 0)
