@@ -38,10 +38,14 @@ static void kick(struct serve *s)
 		poll(&p, 1, 0);
 }
 
-/* More is in the ring: send and go on. A driver that ran out of frames waits for a call. */
+/* More is in the ring: send and go on. A driver that ran out of frames waits for a call. Where the kernel's receive thread (threaded
+ * NAPI, ksoftirqd) shares our CPU, it would wait for a whole time slice of ours, longer than a card's ring or veth's lasts. In
+ * zero-copy mode rings are larger, and interrupts come through. */
 static void kick_and_go_on(struct serve *s)
 {
 	kick(s);
+	if (!s->socket->is_zerocopy && !s->socket->is_busy_poll)
+		sched_yield();
 	if (xsk_ring_prod__needs_wakeup(&s->umem->fill))
 		recvfrom(s->socket->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
