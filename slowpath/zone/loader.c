@@ -69,12 +69,15 @@ static enum err publish(struct loader *l, const char **why)
 {
 	uint64_t generation;
 	uint64_t began_ns = clock_mono_ns();
+	bool is_reshaped = zone_store_is_reshaped(l->config.store);
 	enum err err = publisher_publish(l->config.publisher, l->config.store, &generation, why);
 	if (err != ERR_OK) {
 		log_write(M_ZONE_PUBLISH_FAILED, "%s: %s", *why, err_text(err));
 		return err;
 	}
 	atomic_store(&l->generation, generation);
+	if (is_reshaped && l->config.reshaped)
+		l->config.reshaped(l->config.user);
 	log_write(M_ZONE_PUBLISHED, "generation %" PRIu64 ": %u zones, %zu segments, in %" PRIu64 " us", generation,
 		  zone_store_zones(l->config.store), zone_store_segments(l->config.store), (clock_mono_ns() - began_ns) / 1000);
 	sweep(l);

@@ -22,6 +22,9 @@ struct loader_config {
 	enum err (*fill)(void *user, const char **why);
 	/* Called once from the loader's thread, after the first publication or its failure (why != NULL). */
 	void (*started)(void *user, const char *why);
+	/* After each publication that added or removed zones, live in this process, before anybody is told: what was resolved across them is old.
+	 * NULL: nobody wants to know. */
+	void (*reshaped)(void *user);
 	void *user;
 };
 
