@@ -9,7 +9,7 @@ LIB += slowpath/resolve/entry_build.c
 LIB += $(addprefix slowpath/resolve/,timer_wheel.c reply_edns.c exchange.c exchange_query.c exchange_udp.c exchange_stream.c exchange_tls.c \
        upstream.c forward.c forward_table.c forward_status.c)
 LIB += $(addprefix slowpath/resolve/,worker.c question.c join.c resolve.c resolve_report.c)
-LIB += slowpath/handover.c slowpath/seccomp.c slowpath/control.c
+LIB += slowpath/handover.c slowpath/seccomp.c slowpath/control.c slowpath/control_resolve.c
 
 PROGS += skua-slowpath
 skua-slowpath_SRC := slowpath/main.c

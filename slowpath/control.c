@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.c: the slowpath's verbs. "status" and the lists only read the store under its lock; "reload" waits for the loader. */
+/* control.c: the slowpath's verbs. "status" and the lists only read the store under its lock; "reload" waits for the loader.
+ * Those about cache and upstreams: control_resolve.c. */
+#include "slowpath/control_resolve.h"
 #include "slowpath/slowpath.h"
 #include "base/clock.h"
 #include "base/printable.h"
@@ -20,14 +22,15 @@ static json_t *status(void *user, const json_t *args, struct control_error *erro
 	zone_store_lock(c->store);
 	struct zone_store_totals t = zone_store_totals(c->store);
 	zone_store_unlock(c->store);
-	return json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:{s:o,s:o,s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o}}", "part",
+	struct resolve *resolve = c->resolve ? atomic_load(c->resolve) : NULL;
+	return json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:{s:o,s:o,s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o}, s:o*}", "part",
 			 "slowpath", "version", version_text(), "pid", (int)getpid(), "uptime_s",
 			 number((clock_mono_ns() - c->started_ns) / 1000000000), "ready", atomic_load(&c->is_ready), "loading",
 			 loader_is_busy(c->loader), "generation", number(loader_generation(c->loader)), "workers",
 			 (int)c->workers, "zones", "configured", number(t.zones), "served", number(t.served), "stale",
 			 number(t.stale), "broken", number(t.broken), "pending", number(t.pending), "records", number(t.records),
 			 "memory", "segments", number(t.segments), "segment_bytes", number(t.segment_bytes), "live_bytes",
-			 number(t.live_bytes));
+			 number(t.live_bytes), "resolver", resolve ? resolve_status(resolve) : NULL);
 }
 
 /* --- zones ---------------------------------------------------------------------------------------------------------- */
@@ -198,5 +201,13 @@ const struct control_verb slowpath_verbs[] = {
 	{ "zone list", zone_list, "every zone with its state", false },
 	{ "zone status", zone_status, "one zone: {\"zone\": name}", false },
 	{ "reload", reload, "reads changed master files: {\"zone\": name, \"force\": true}, both optional", true },
+	{ "cache stats", control_cache_stats, "the answer cache in numbers", false },
+	{ "cache lookup", control_cache_lookup, "what is cached of a name: {\"name\": name, \"type\": type}, type optional",
+	  true },
+	{ "cache flush", control_cache_flush, "forgets a name: {\"name\": name, \"type\": type}, type optional", true },
+	{ "cache flush-tree", control_cache_flush_tree, "forgets a name and all below: {\"name\": name}", true },
+	{ "cache flush-all", control_cache_flush_all, "forgets everything", false },
+	{ "upstream list", control_upstream_list, "forward zones, their servers and what is known of them", false },
+	{ "upstream test", control_upstream_test, "asks every server of a zone: {\"zone\": name}, optional", true },
 	{ NULL, NULL, NULL, false },
 };

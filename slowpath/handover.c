@@ -8,6 +8,12 @@
 
 #define CONFIG_TEXT_MAX_BYTES (1ull << 30)
 
+static void init(struct handover *h)
+{
+	*h = (struct handover){ .control_fd = -1, .zones_fd = -1, .policy_fd = -1, .kept = { .map_fd = -1 } };
+	shared_init(&h->shared);
+}
+
 enum err handover_settings(struct settings *out, int fd, const char **why)
 {
 	const void *map;
@@ -96,6 +102,12 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 		h->zones_fd = *fd;
 		err = ERR_OK;
 		break;
+	case LINK_POLICY:
+		if (h->policy_fd >= 0)
+			close(h->policy_fd); /* the last one counts */
+		h->policy_fd = *fd;
+		err = ERR_OK;
+		break;
 	case LINK_LISTEN: err = take_socket(h, m, *fd); break;
 	case LINK_SEGMENT: err = take_segment(h, m, *fd); break;
 	case LINK_MAP:
@@ -106,7 +118,7 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 		h->kept.is_map_verified = m->b == LINK_VERIFIED;
 		err = ERR_OK;
 		break;
-	default: return ERR_MALFORMED;
+	default: err = shared_take(&h->shared, m, fd); return err == ERR_NOTFOUND ? ERR_MALFORMED : err;
 	}
 	if (err == ERR_OK)
 		*fd = -1;
@@ -115,7 +127,7 @@ static enum err take(struct handover *h, const struct link_msg *m, int *fd, cons
 
 enum handover_result handover_receive(struct handover *h, int link, const char **why)
 {
-	*h = (struct handover){ .control_fd = -1, .zones_fd = -1, .kept = { .map_fd = -1 } };
+	init(h);
 	for (;;) {
 		struct link_msg m;
 		int fd = -1;
@@ -162,6 +174,9 @@ void handover_fini(struct handover *h)
 		close(h->zones_fd);
 	if (h->counters)
 		counters_detach(h->counters);
+	if (h->policy_fd >= 0)
+		close(h->policy_fd);
+	shared_fini(&h->shared);
 	free(h->config_text);
-	*h = (struct handover){ .control_fd = -1, .zones_fd = -1, .kept = { .map_fd = -1 } };
+	init(h);
 }

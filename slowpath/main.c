@@ -25,13 +25,15 @@
 
 struct slowpath {
 	struct handover handover;
-	struct config *config; /* without zones; freed once everything has taken its part */
+	struct config *config; /* without zones; NULL once everything has taken its part */
 	struct tcp_limits tcp;
 	struct snapshot_holder holder;
 	struct zone_store *store;
 	struct publisher *publisher;
 	struct zone_image_files files;
 	struct loader *loader;
+	struct cache_writer *cache;	 /* NULL: no recursion, as resolve */
+	struct resolve *_Atomic resolve; /* the loader's thread reads it */
 	struct listen *listen;
 	struct control_server *control;
 	pthread_t control_thread;
@@ -158,6 +160,38 @@ static enum err fill_store(void *user, const char **why)
 	return err;
 }
 
+/* Resolver workers behind the threads of listen/: counter blocks, mark arrays and log rings are theirs in that order. Without a cache, or if
+ * anything fails, nothing is resolved, and what is ours is answered all the same. */
+static void start_resolver(struct slowpath *s)
+{
+	struct handover *h = &s->handover;
+	struct shared *shared = &h->shared;
+	unsigned threads = listen_blocks(h->socket, h->socket_count);
+	if (!shared->cache || shared->worker_wake_count == 0)
+		return;
+	enum err err = cache_writer_attach(&s->cache, shared->cache_fd, shared->marks_fd);
+	struct resolve_config config = { .config = s->config,
+					 .workers = shared->worker_wake_count,
+					 .snapshots = &s->holder,
+					 .cache = s->cache,
+					 .cache_reader = shared->cache,
+					 .first_marks = shared->first_marks + threads,
+					 .counters = h->counters,
+					 .first_block = threads,
+					 .log = shared->log,
+					 .first_log = threads,
+					 .rings = shared->rings.threads ? &shared->rings : NULL,
+					 .worker_wake = shared->worker_wake,
+					 .thread_wake = shared->thread_wake };
+	struct resolve *resolve;
+	if (err == ERR_OK)
+		err = resolve_start(&resolve, &config);
+	if (err == ERR_OK)
+		atomic_store(&s->resolve, resolve);
+	if (err != ERR_OK)
+		log_write(M_RESOLVE_FAILED, "%s", err_text(err));
+}
+
 /* Serves what the supervisor has kept. Without it, or if it is damaged, the loader starts from the files. */
 static void adopt(struct slowpath *s)
 {
@@ -184,6 +218,15 @@ static void loader_started(void *user, const char *why)
 	wake(s);
 }
 
+/* From the loader's thread. */
+static void zones_reshaped(void *user)
+{
+	struct slowpath *s = user;
+	struct resolve *resolve = atomic_load(&s->resolve);
+	if (resolve)
+		resolve_zones_changed(resolve);
+}
+
 static enum err start_loader(struct slowpath *s)
 {
 	zone_image_files_init(&s->files, s->config->server.state, ZONE_IMAGE_FILE_MIN_BYTES);
@@ -195,6 +238,7 @@ static enum err start_loader(struct slowpath *s)
 					.is_adopted = s->is_adopted,
 					.fill = fill_store,
 					.started = loader_started,
+					.reshaped = zones_reshaped,
 					.user = s };
 	return loader_start(&s->loader, &config);
 }
@@ -210,11 +254,19 @@ static enum err start_control(struct slowpath *s)
 	s->context.store = s->store;
 	s->context.loader = s->loader;
 	s->context.workers = worker_count(&s->handover);
+	s->context.resolve = &s->resolve;
 	enum err err = control_server_create(&s->control, s->handover.control_fd, slowpath_verbs, &s->context);
 	if (err != ERR_OK)
 		return err;
 	s->has_control_thread = pthread_create(&s->control_thread, NULL, run_control, s->control) == 0;
 	return s->has_control_thread ? ERR_OK : ERR_NOMEM;
+}
+
+/* Once everything has taken its part. */
+static void drop_config(struct slowpath *s)
+{
+	config_free(s->config);
+	s->config = NULL;
 }
 
 /* Answers from here on. */
@@ -226,9 +278,15 @@ static enum err serve(struct slowpath *s)
 					.snapshots = &s->holder,
 					.counters = h->counters,
 					.first_block = 0,
-					.tcp = s->tcp };
+					.tcp = s->tcp,
+					.cache = h->shared.cache,
+					.first_marks = h->shared.first_marks,
+					.log = h->shared.log,
+					.first_log = 0 };
 	if (s->listen)
 		return ERR_OK;
+	start_resolver(s); /* its workers read the snapshot that is there by now */
+	config.resolve = s->resolve;
 	enum err err = listen_start(&s->listen, &config);
 	if (err != ERR_OK)
 		return err;
@@ -240,6 +298,21 @@ static enum err serve(struct slowpath *s)
 }
 
 /* --- the main loop --------------------------------------------------------------------------------------------------- */
+
+/* The last good one stays. Without any, nobody may ask for names that are not ours. */
+static void take_policy(struct slowpath *s, int fd)
+{
+	const char *why = NULL;
+	struct policy *policy;
+	enum err err = policy_attach(&policy, fd, &why);
+	if (err == ERR_OK) {
+		err = publisher_policy(s->publisher, policy);
+		if (err != ERR_OK)
+			policy_detach(policy);
+	}
+	if (err != ERR_OK)
+		log_write(M_SHARED_BAD, "the policy: %s: %s", err_text(err), why ? why : "no memory");
+}
 
 /* What the loop ends with; negative: go on. */
 static int take_message(struct slowpath *s)
@@ -259,6 +332,7 @@ static int take_message(struct slowpath *s)
 	switch (m.type) {
 	case LINK_STOP: result = LINK_EXIT_OK; break;
 	case LINK_LIVE: publisher_note_live(s->publisher, m.a, m.generation); break;
+	case LINK_POLICY: take_policy(s, fd); break;
 	case LINK_SETTINGS:
 		err = handover_settings(&settings, fd, &why);
 		if (err == ERR_OK)
@@ -307,6 +381,8 @@ static int take_started(struct slowpath *s)
 	if (err != ERR_OK)
 		return fail("the control socket can't be served", err_text(err), LINK_EXIT_FAILURE);
 	err = is_started ? serve(s) : ERR_OK;
+	if (is_started)
+		drop_config(s);
 	return err == ERR_OK ? -1 : fail("the sockets can't be served", err_text(err), LINK_EXIT_FAILURE);
 }
 
@@ -329,6 +405,19 @@ static int loop(struct slowpath *s)
 	return result;
 }
 
+/* Before the first snapshot. */
+static void attach_shared(struct slowpath *s)
+{
+	struct handover *h = &s->handover;
+	const char *why = NULL;
+	enum err err = shared_attach(&h->shared, &why);
+	if (err != ERR_OK)
+		log_write(M_SHARED_BAD, "%s: %s", why, err_text(err));
+	publisher_cache(s->publisher, h->shared.cache);
+	if (h->policy_fd >= 0)
+		take_policy(s, h->policy_fd);
+}
+
 /* --- start and end --------------------------------------------------------------------------------------------------- */
 
 static int start(struct slowpath *s)
@@ -348,14 +437,16 @@ static int start(struct slowpath *s)
 		err = zone_store_create(&s->store);
 	if (err == ERR_OK)
 		err = publisher_create(&s->publisher, LINK_FD, &s->holder, &s->handover.settings);
-	if (err == ERR_OK)
+	if (err == ERR_OK) {
+		attach_shared(s);
 		adopt(s);
+	}
 	if (err == ERR_OK && s->is_adopted)
 		err = serve(s);
 	if (err == ERR_OK)
 		err = start_loader(s);
-	config_free(s->config);
-	s->config = NULL;
+	if (s->listen)
+		drop_config(s);
 	return err == ERR_OK ? -1 : fail("the slowpath can't start", err_text(err), LINK_EXIT_FAILURE);
 }
 
@@ -370,10 +461,13 @@ static void stop(struct slowpath *s)
 	control_server_destroy(s->control);
 	loader_destroy(s->loader);
 	listen_stop(s->listen);
+	resolve_stop(s->resolve);
 	snapshot_publish(&s->holder, NULL);
 	publisher_destroy(s->publisher);
 	zone_store_destroy(s->store);
 	zone_image_files_fini(&s->files);
+	cache_writer_detach(s->cache);
+	drop_config(s);
 	handover_fini(&s->handover);
 }
 

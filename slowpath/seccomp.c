@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seccomp.c: the system calls of the slowpath, and why each is needed. Everything else fails with EPERM, which libraries take for
  * "not on this system" and go on: a call that a new libc invents must not stop DNS. No program can be started (execve and
- * fork are not there), no socket be made but a unix one. */
+ * fork are not there), no socket be made but unix and IP ones. */
 #include "slowpath/slowpath.h"
 
 #include <sched.h>
@@ -34,7 +34,9 @@ static const int allowed[] = {
 	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fstat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
 	SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(getdents64), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
 	SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
-	SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(connect),
+	SCMP_SYS(fsync), SCMP_SYS(fdatasync),
+	/* Questions to other servers: sockets with random ports. */
+	SCMP_SYS(connect), SCMP_SYS(bind),
 	/* Signals; an assertion that fails must be able to say so and die by SIGABRT. */
 	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(tgkill),
 	/* Who we are, for SO_PEERCRED's comparison. */
@@ -47,6 +49,9 @@ static const struct syscall_condition conditional[] = {
 	{ SCMP_SYS(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM },
 	/* The journal's socket, and nscd's if there is one. */
 	{ SCMP_SYS(socket), 0, SYSCALL_ALL_BITS, AF_UNIX },
+	/* Questions to other servers. */
+	{ SCMP_SYS(socket), 0, SYSCALL_ALL_BITS, AF_INET },
+	{ SCMP_SYS(socket), 0, SYSCALL_ALL_BITS, AF_INET6 },
 };
 
 /* clone3 hides its flags from the filter: without it libc uses clone. */

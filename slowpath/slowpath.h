@@ -4,7 +4,7 @@
  * Threads    main: the link, signals, settings (main.c)
  *            loader: owns the zones, publishes them (zone/loader.h)
  *            control: the control protocol (control.c), with workers for its slow verbs
- *            per worker one for UDP and one for TCP (listen/listen.h)
+ *            per worker one for UDP and one for TCP (listen/listen.h), and, with recursion, one that resolves (resolve/resolve.h)
  * Start      orders from the supervisor, user and capabilities dropped, the seccomp filter; only then are threads made and
  *            is anything read that a stranger or another process has written. Zones that the supervisor has kept are served before
  *            a file is opened, and before the list of zones is read, which the loader does first. */
@@ -14,8 +14,11 @@
 #include "base/syscall_filter.h"
 #include "config/config.h"
 #include "slowpath/listen/listen.h"
+#include "slowpath/resolve/resolve.h"
 #include "slowpath/zone/loader.h"
 #include "table/counters.h"
+#include "table/policy.h"
+#include "table/shared.h"
 #include "table/snapshot.h"
 
 #define SLOWPATH_MAX_SOCKETS (LISTEN_MAX_WORKERS * LISTEN_MAX_SOCKETS * 2u)
@@ -29,6 +32,8 @@ struct handover {
 	struct counters *counters; /* attached, writable */
 	struct settings settings;
 	int control_fd;
+	int policy_fd; /* -1: none came */
+	struct shared shared; /* not attached */
 	struct listen_socket *socket; /* owned, their descriptors too */
 	size_t socket_count;
 	struct publish_kept kept; /* owned, its descriptors too; map_fd -1: nothing was kept */
@@ -52,6 +57,7 @@ struct control_context {
 	struct loader *loader;
 	uint64_t started_ns;
 	unsigned workers;
+	struct resolve *_Atomic *resolve; /* what it points to is NULL without recursion, and before there is a snapshot */
 	_Atomic bool is_ready;
 };
 extern const struct control_verb slowpath_verbs[];

@@ -30,6 +30,12 @@ static const struct {
 	[LINK_LIVE] = { "live", false },
 	[LINK_FAILED] = { "failed", false },
 	[LINK_ZONES] = { "zones", true },
+	[LINK_POLICY] = { "policy", true },
+	[LINK_LOG] = { "log", true },
+	[LINK_CACHE] = { "cache", true },
+	[LINK_MARKS] = { "marks", true },
+	[LINK_WAKE] = { "wake", true },
+	[LINK_RINGS] = { "rings", true },
 };
 
 static bool is_type(uint32_t type) { return type < LINK_TYPE_COUNT_ && types[type].text; }

@@ -2,7 +2,7 @@
 /* link.h: the supervisor's private link to each part: SOCK_SEQPACKET, one struct link_msg a packet, at most one descriptor.
  *
  * `skua run` makes every shared object and hands it over; parts keep nothing that they could lose. The order at start is
- *   CONFIG, COUNTERS, SETTINGS, CONTROL, then ZONES, LISTEN* (slowpath) or XSKMAP* (fastpath), then SEGMENT*, MAP (if there are any), GO.
+ *   CONFIG, COUNTERS, SETTINGS, CONTROL, POLICY, LOG, then, where recursion is configured, CACHE, MARKS, WAKE*, RINGS, then ZONES, LISTEN* (slowpath) or XSKMAP* (fastpath), then SEGMENT*, MAP (if there are any), GO.
  * The slowpath publishes by sending SEGMENT and MAP itself; the supervisor keeps them, so that a part that starts later
  * gets them at once, passes them to the other part, and returns every part's LIVE to the slowpath.
  * Both ends treat the other as hostile: unknown types, wrong lengths and unexpected descriptors end the link (ERR_MALFORMED).
@@ -41,9 +41,17 @@ enum link_type {
 	LINK_FAILED, /* about to exit; a: enum link_exit; text: why */
 	/* supervisor to slowpath */
 	LINK_ZONES, /* fd: memfd with the whole text of skua.yaml: long to read, and not needed to serve what was kept */
+	/* supervisor to part: what table/shared.h and table/policy.h attach */
+	LINK_POLICY, /* fd: sealed policy image; may come again at any time */
+	LINK_LOG,    /* fd: log rings of this part (table/log_ring.h) */
+	LINK_CACHE,  /* fd: the answer cache; for the fastpath O_RDONLY */
+	LINK_MARKS,  /* fd: mark arrays of all readers; a: the first of this part's */
+	LINK_WAKE,   /* fd: eventfd; a: enum link_wake; b: index, from 0 without gaps */
+	LINK_RINGS,  /* fd: table/ring.h, a pair for each fastpath thread and worker */
 	LINK_TYPE_COUNT_
 };
 enum link_listen { LINK_LISTEN_UDP, LINK_LISTEN_TCP };
+enum link_wake { LINK_WAKE_WORKER, LINK_WAKE_THREAD };
 enum link_part { LINK_PART_FASTPATH, LINK_PART_SLOWPATH, LINK_PART_COUNT_ };
 /* Exit codes of parts. */
 enum link_exit {

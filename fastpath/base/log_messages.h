@@ -34,6 +34,9 @@
 	X(RUN_CONFIG_BAD, "SK-RUN-027", LOG_RUN, LOG_LEVEL_ERROR, "The configuration has errors or can't be read; the supervisor ends.", "Correct them: `skua config check` lists them.") \
 	X(RUN_ADDRESSES, "SK-RUN-028", LOG_RUN, LOG_LEVEL_WARNING, "The steering program could not be told the addresses that it takes; what is not listed goes to the kernel path.", "The line says why.") \
 	X(PRIVILEGES, "SK-RUN-029", LOG_RUN, LOG_LEVEL_WARNING, "A part could not give up all of its privileges, or stays root, without capabilities, since the configured user does not exist.", "Create the user (a package does) that server.user-fastpath or server.user-slowpath names.") \
+	X(SHARED_BAD, "SK-RUN-030", LOG_RUN, LOG_LEVEL_ERROR, "Memory that the supervisor shares with a part failed its checks; the part serves without it, or with what it had before.", "If it repeats, restart `skua run`; otherwise test the memory of the machine.") \
+	X(RUN_RECURSION, "SK-RUN-031", LOG_RUN, LOG_LEVEL_NOTICE, "Recursion is configured; the line says how much memory the cache and the rings take.", "Nothing.") \
+	X(RUN_NO_MEMORY, "SK-RUN-032", LOG_RUN, LOG_LEVEL_ERROR, "Memory that the parts need could not be had; the supervisor ends.", "Lower cache.memory, or give the machine more memory.") \
 	X(LOG_LEVEL_SET, "SK-CTL-001", LOG_CONTROL, LOG_LEVEL_NOTICE, "A log level was changed by the control verb `log level`.", "Nothing. The next start takes the levels of the configuration file again.") \
 	X(CONTROL_DENIED, "SK-CTL-002", LOG_CONTROL, LOG_LEVEL_WARNING, "A process without the right to do so has connected to a control socket and was turned away.", "Run the command as root, or as a member of the socket's group.") \
 	X(CONTROL_FULL, "SK-CTL-003", LOG_CONTROL, LOG_LEVEL_WARNING, "A control connection was refused because too many were open.", "Find out which client keeps connections open (`ss -xp`).") \
@@ -84,6 +87,7 @@
 	X(XDP_LINK_ENDED, "SK-XDP-027", LOG_XDP, LOG_LEVEL_ERROR, "The supervisor is gone or broke the protocol; the fastpath ends.", "Look for the supervisor's own last lines.") \
 	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.") \
 	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.") \
+	X(RESOLVE_FAILED, "SK-RES-001", LOG_NET, LOG_LEVEL_ERROR, "The resolver can't start; what is not ours is not resolved, zones are served.", "The line says why: memory, descriptors, or an upstream that the configuration describes wrongly.") \
 	X(UPSTREAM_OUT, "SK-FWD-001", LOG_NET, LOG_LEVEL_WARNING, "An upstream server fails repeatedly and is left out; single questions find out when it works again.", "Check the server and the way to it: `skua upstream test`.") \
 	X(UPSTREAM_BACK, "SK-FWD-002", LOG_NET, LOG_LEVEL_NOTICE, "An upstream server that had been left out works again.", "Nothing.") \
 	X(UPSTREAM_TLS, "SK-FWD-003", LOG_NET, LOG_LEVEL_WARNING, "A TLS connection to an upstream server failed, or its certificate is not the one that the configuration asks for. It is not asked without TLS.", "Correct the name or pin behind the # of the upstream's address, or the server's certificate.") \

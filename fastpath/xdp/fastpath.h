@@ -12,6 +12,8 @@
 #include "base/syscall_filter.h"
 #include "config/config.h"
 #include "table/counters.h"
+#include "table/policy.h"
+#include "table/shared.h"
 #include "table/snapshot.h"
 #include "xdp/queues.h"
 
@@ -21,7 +23,9 @@ struct zones {
 	size_t segment_count;
 	struct snapshot_holder holder;
 	struct settings settings;
-	uint64_t generation; /* of the published set; 0: none yet */
+	struct policy *policy;		  /* owned; NULL: nobody may ask for what is not ours */
+	const struct cache_reader *cache; /* borrowed; NULL: there is none */
+	uint64_t generation;		  /* of the published set; 0: none yet */
 	uint32_t zone_count;
 };
 
@@ -30,6 +34,7 @@ struct fastpath {
 	struct config *config;	   /* owned */
 	struct counters *counters; /* owned */
 	struct zones zones;
+	struct shared shared; /* attached by GO */
 	struct queues queues;
 	int control_listen_fd;		/* owned; -1: none */
 	struct control_server *control; /* owned */
@@ -48,6 +53,10 @@ void zones_init(struct zones *z);
 void zones_fini(struct zones *z);
 /* Each takes fd; all log what they refuse and then change nothing. is_verified: LINK_VERIFIED of base/link.h. */
 MUST_USE enum err zones_settings(struct zones *z, int fd);
+/* From here on names that are not ours are looked for there; what came before GO is published anew. */
+MUST_USE enum err zones_cache(struct zones *z, const struct cache_reader *cache);
+/* The policy before stays if this one fails. */
+MUST_USE enum err zones_policy(struct zones *z, int fd);
 MUST_USE enum err zones_segment(struct zones *z, uint32_t id, int fd, bool is_verified);
 void zones_segment_drop(struct zones *z, uint32_t id);
 /* Publishes; returns when every serving thread has left the older set. */

@@ -115,6 +115,7 @@ int main(int argc, char **argv)
 	f->started_ns = clock_mono_ns();
 	queues_init(&f->queues);
 	zones_init(&f->zones);
+	shared_init(&f->shared);
 	signal_fd = block_signals();
 	if (signal_fd < 0 || fcntl(LINK_FD, F_SETFL, O_NONBLOCK) != 0 || fcntl(LINK_FD, F_SETFD, FD_CLOEXEC) != 0) {
 		log_write(M_XDP_LINK_ENDED, "cannot start: %s", strerror(errno));
@@ -124,6 +125,7 @@ int main(int argc, char **argv)
 	/* Slots first: from here on the kernel path serves. */
 	queues_stop(&f->queues);
 	zones_fini(&f->zones);
+	shared_fini(&f->shared);
 	control_server_destroy(f->control);
 	if (f->counters)
 		counters_detach(f->counters);

@@ -87,6 +87,26 @@ static bool take_interface(struct fastpath *f, const struct link_msg *m, int fd)
 	return fail(f, LINK_EXIT_FAILURE, "an interface came too late, or one too many");
 }
 
+/* What fails its checks is left out: hits and zones are served without the other part's good will. */
+static enum err attach_shared(struct fastpath *f)
+{
+	const char *why = "";
+	enum err err = shared_attach(&f->shared, &why);
+
+	if (err)
+		log_write(M_SHARED_BAD, "%s: %s", why, err_text(err));
+	return zones_cache(&f->zones, f->shared.cache);
+}
+
+static bool take_shared(struct fastpath *f, const struct link_msg *m, int fd)
+{
+	enum err err = f->is_started ? ERR_MALFORMED : shared_take(&f->shared, m, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	return !err || fail(f, LINK_EXIT_FAILURE, "shared memory came too late, or twice");
+}
+
 /* Sockets while there are privileges, threads when there are none. */
 static bool go(struct fastpath *f)
 {
@@ -94,6 +114,8 @@ static bool go(struct fastpath *f)
 
 	if (f->is_started || !f->config || !f->counters || f->control_listen_fd < 0)
 		return fail(f, LINK_EXIT_FAILURE, "GO came twice, or before what it needs");
+	if (attach_shared(f) != ERR_OK)
+		return fail(f, LINK_EXIT_FAILURE, "no memory for a snapshot");
 	err = queues_bind(&f->queues, f->config, f->counters);
 	if (err == ERR_UNSUPPORTED || err == ERR_RANGE || err == ERR_ARGUMENT)
 		return fail(f, LINK_EXIT_CONFIG, "no AF_XDP socket can be made with this configuration");
@@ -103,7 +125,7 @@ static bool go(struct fastpath *f)
 		return fail(f, LINK_EXIT_FAILURE, "privileges could not be given up");
 	if (zones_start_empty(&f->zones) != ERR_OK ||
 	    control_server_create(&f->control, f->control_listen_fd, status_verbs, f) != ERR_OK ||
-	    queues_start(&f->queues, f->config, &f->zones.holder) != ERR_OK)
+	    queues_start(&f->queues, f->config, &f->zones.holder, &f->shared) != ERR_OK)
 		return fail(f, LINK_EXIT_FAILURE, "the threads could not be started");
 	if (syscall_filter_enter(&fastpath_syscalls) != ERR_OK)
 		return fail(f, LINK_EXIT_FAILURE, "system calls could not be restricted");
@@ -140,6 +162,12 @@ static bool obey(struct fastpath *f, struct link_msg *m, int fd)
 		f->control_listen_fd = fd;
 		return true;
 	case LINK_XSKMAP: return take_interface(f, m, fd);
+	case LINK_POLICY: (void)!zones_policy(&f->zones, fd); return true; /* the last good one stays */
+	case LINK_CACHE:
+	case LINK_MARKS:
+	case LINK_RINGS:
+	case LINK_WAKE:
+	case LINK_LOG: return take_shared(f, m, fd);
 	case LINK_SEGMENT:
 		return zones_segment(&f->zones, m->a, fd, m->b == LINK_VERIFIED) == ERR_OK ||
 		       fail(f, LINK_EXIT_FAILURE, "a segment failed its checks");

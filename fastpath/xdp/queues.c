@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define MTU_MIN_BYTES 576u	      /* RFC 791: every host takes that much; the answer function needs 512 */
@@ -155,8 +156,38 @@ enum err queues_bind(struct queues *q, const struct config *config, struct count
 
 /* --- serving -------------------------------------------------------------------------------------------------------- */
 
+/* The queue's own parts of what is shared: marks, log ring, rings to the resolver. index: the thread's number there; without a place
+ * for it, it does without. */
+static enum err share_one(struct serve *s, unsigned index, const struct config *config, struct shared *shared)
+{
+	struct serve_miss_options o = { .rings = &shared->rings,
+					.thread = index,
+					.worker_wake = shared->worker_wake,
+					.counters = s->counters,
+					.cache = shared->cache,
+					.per_client = config->limits.max_questions_per_client };
+
+	if (shared->log && index < log_ring_threads(shared->log)) {
+		log_writer_init(&s->log, shared->log, index);
+		s->answer.log = &s->log;
+	}
+	if (!shared->cache)
+		return ERR_OK;
+	s->answer.marks = cache_reader_marks(shared->cache, shared->first_marks + index);
+	s->answer.scratch = aligned_alloc(CACHE_LINE, CACHE_SCRATCH_WORDS * sizeof(uint64_t));
+	if (!s->answer.scratch)
+		return ERR_NOMEM;
+	if (index >= shared->rings.threads || index >= shared->thread_wake_count ||
+	    shared->worker_wake_count < shared->rings.workers)
+		return ERR_OK;
+	if (getrandom(&o.seed, sizeof(o.seed), 0) != sizeof(o.seed))
+		return ERR_IO;
+	o.wake = shared->thread_wake[index];
+	return serve_miss_create(&s->miss, &o);
+}
+
 static enum err start_one(struct queue *queue, const struct queues *q, const struct config *config,
-			  const struct snapshot_holder *snapshots)
+			  const struct snapshot_holder *snapshots, struct shared *shared)
 {
 	struct serve *s = aligned_alloc(CACHE_LINE, (sizeof(*s) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 	char name[16];
@@ -172,6 +203,10 @@ static enum err start_one(struct queue *queue, const struct queues *q, const str
 	s->cpu = queue->cpu;
 	s->verify_checksums = config->xdp.verify_checksums;
 	s->mtu_bytes = device_mtu_bytes(q->device_fd, queue->interface->name);
+	enum err err = share_one(s, (unsigned)(queue - q->queue), config, shared);
+
+	if (err != ERR_OK)
+		return err;
 	queue->counters->cpu = (uint32_t)MAX(queue->cpu, 0);
 	queue->counters->ifindex = queue->interface->ifindex;
 	queue->counters->queue = queue->index;
@@ -181,10 +216,11 @@ static enum err start_one(struct queue *queue, const struct queues *q, const str
 	return serve_start(s, name);
 }
 
-enum err queues_start(struct queues *q, const struct config *config, const struct snapshot_holder *snapshots)
+enum err queues_start(struct queues *q, const struct config *config, const struct snapshot_holder *snapshots,
+		      struct shared *shared)
 {
 	for (size_t i = 0; i < q->count; i++) {
-		enum err err = q->queue[i].socket ? start_one(&q->queue[i], q, config, snapshots) : ERR_OK;
+		enum err err = q->queue[i].socket ? start_one(&q->queue[i], q, config, snapshots, shared) : ERR_OK;
 
 		if (err) {
 			log_write(M_XDP_SOCKET_FAILED, "%s queue %u: cannot start its thread: %s", q->queue[i].interface->name,
@@ -349,8 +385,11 @@ void queues_stop(struct queues *q)
 	for (size_t i = 0; i < q->count; i++) {
 		struct queue *queue = &q->queue[i];
 
-		if (queue->serve)
+		if (queue->serve) {
 			serve_stop(queue->serve);
+			serve_miss_destroy(queue->serve->miss);
+			free(queue->serve->answer.scratch);
+		}
 		free(queue->serve);
 		xdp_socket_destroy(queue->socket);
 	}

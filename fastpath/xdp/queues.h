@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "table/counters.h"
+#include "table/shared.h"
 #include "table/snapshot.h"
 #include "xdp/serve.h"
 
@@ -52,7 +53,9 @@ void queues_init(struct queues *q);
 MUST_USE enum err queues_add(struct queues *q, const char *ifname, uint32_t ifindex, enum config_xdp_mode mode, int xskmap_fd);
 /* Makes what sockets can be made. ERR_OK if there is at least one, or no interface; else the reason of the last failure. */
 MUST_USE enum err queues_bind(struct queues *q, const struct config *config, struct counters *counters);
-MUST_USE enum err queues_start(struct queues *q, const struct config *config, const struct snapshot_holder *snapshots);
+/* shared: attached; borrowed until queues_stop. */
+MUST_USE enum err queues_start(struct queues *q, const struct config *config, const struct snapshot_holder *snapshots,
+			       struct shared *shared);
 void queues_insert(struct queues *q);
 /* LINK_PARKED came for this queue: its slot was cleared. */
 void queues_parked(struct queues *q, uint32_t ifindex, uint32_t queue);

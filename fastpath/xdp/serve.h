@@ -31,7 +31,7 @@ struct serve {
 	const struct snapshot_holder *snapshots;
 	int cpu; /* -1: not pinned */
 	bool verify_checksums;
-	struct serve_miss *miss; /* borrowed; NULL: nobody resolves, misses are dropped */
+	struct serve_miss *miss; /* owned by who set it up; NULL: nobody resolves, misses are dropped */
 	/* written by the control thread */
 	_Atomic bool stop;
 	_Atomic uint32_t mtu_bytes;
@@ -39,6 +39,7 @@ struct serve {
 	/* the thread's */
 	uint64_t lost_frames; /* that the rings gave impossible addresses for */
 	struct answer_thread answer;
+	struct log_writer log; /* answer.log points here, or nowhere */
 	uint64_t now_ns, wall_read_ns;
 	uint64_t wall_minus_mono_ns;				/* modulo 2^64 */
 	struct umem_packet in[UMEM_BATCH], out[2 * UMEM_BATCH]; /* replies to the batch, then answers of the resolver */

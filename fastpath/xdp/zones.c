@@ -19,6 +19,8 @@ void zones_fini(struct zones *z)
 	for (size_t i = 0; i < z->segment_count; i++)
 		segment_put(z->segment[i]);
 	z->segment_count = 0;
+	policy_detach(z->policy);
+	z->policy = NULL;
 }
 
 static enum err publish(struct zones *z, struct zone_set *take)
@@ -32,6 +34,8 @@ static enum err publish(struct zones *z, struct zone_set *take)
 		zone_set_release(take);
 		return err;
 	}
+	snapshot->policy = z->policy;
+	snapshot->cache = z->cache;
 	snapshot_publish(&z->holder, snapshot);
 	z->generation = generation;
 	z->zone_count = zone_count;
@@ -77,6 +81,31 @@ enum err zones_settings(struct zones *z, int fd)
 		err = republish(z);
 	if (err)
 		log_write(M_XDP_ZONES_BAD, "settings refused: %s (%s)", err_text(err), why);
+	return err;
+}
+
+enum err zones_cache(struct zones *z, const struct cache_reader *cache)
+{
+	z->cache = cache;
+	return republish(z);
+}
+
+enum err zones_policy(struct zones *z, int fd)
+{
+	const char *why = "no memory";
+	struct policy *policy, *old = z->policy;
+	enum err err = policy_attach(&policy, fd, &why);
+
+	close(fd);
+	if (!err) {
+		z->policy = policy;
+		err = republish(z);
+		if (err)
+			z->policy = old;
+		policy_detach(err ? policy : old);
+	}
+	if (err)
+		log_write(M_SHARED_BAD, "the policy: %s: %s", err_text(err), why);
 	return err;
 }
 

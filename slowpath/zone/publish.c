@@ -34,6 +34,7 @@ void publisher_destroy(struct publisher *p)
 	publisher_drop_adopted(p);
 	free(p->orphan);
 	zone_set_release(p->zones);
+	policy_detach(p->policy);
 	pthread_cond_destroy(&p->live_changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -100,43 +101,65 @@ bool publisher_wait_live(struct publisher *p, uint64_t generation, unsigned time
 
 /* --- this process --------------------------------------------------------------------------------------------------- */
 
-enum err publisher_serve(struct publisher *p, struct zone_set *take)
+/* Under the lock: two publications must not pass each other. What waits for it meanwhile can wait. Takes the reference to zones. */
+static enum err publish_snapshot(struct publisher *p, struct zone_set *take, const struct settings *settings,
+				 const struct policy *policy)
 {
 	struct snapshot *s;
-	pthread_mutex_lock(&p->lock);
-	enum err err = snapshot_create(&s, zone_set_get(take), &p->settings);
+	enum err err = snapshot_create(&s, take, settings);
 	if (err != ERR_OK) {
-		zone_set_release(take); /* the snapshot's reference; the caller's stays */
-		pthread_mutex_unlock(&p->lock);
+		zone_set_release(take);
 		return err;
 	}
-	struct zone_set *old = p->zones;
-	p->zones = take;
-	p->generation = zone_set_generation(take);
-	/* Under the lock: two publications must not pass each other. What waits for it meanwhile can wait. */
+	s->policy = policy;
+	s->cache = p->cache;
 	snapshot_publish(p->holder, s);
+	return ERR_OK;
+}
+
+enum err publisher_serve(struct publisher *p, struct zone_set *take)
+{
+	struct zone_set *old = NULL;
+	pthread_mutex_lock(&p->lock);
+	enum err err = publish_snapshot(p, zone_set_get(take), &p->settings, p->policy);
+	if (err == ERR_OK) {
+		old = p->zones;
+		p->zones = take;
+		p->generation = zone_set_generation(take);
+	}
 	pthread_mutex_unlock(&p->lock);
 	zone_set_release(old);
-	return ERR_OK;
+	return err;
 }
 
 enum err publisher_settings(struct publisher *p, const struct settings *settings)
 {
-	struct snapshot *s;
 	enum err err = ERR_OK;
 	pthread_mutex_lock(&p->lock);
 	p->settings = *settings;
-	if (p->zones) {
-		struct zone_set *same = zone_set_get(p->zones);
-		err = snapshot_create(&s, same, settings);
-		if (err == ERR_OK)
-			snapshot_publish(p->holder, s);
-		else
-			zone_set_release(same);
-	}
+	if (p->zones)
+		err = publish_snapshot(p, zone_set_get(p->zones), settings, p->policy);
 	pthread_mutex_unlock(&p->lock);
 	return err;
 }
+
+enum err publisher_policy(struct publisher *p, struct policy *take)
+{
+	struct policy *old = NULL;
+	enum err err = ERR_OK;
+	pthread_mutex_lock(&p->lock);
+	if (p->zones)
+		err = publish_snapshot(p, zone_set_get(p->zones), &p->settings, take);
+	if (err == ERR_OK) {
+		old = p->policy;
+		p->policy = take;
+	}
+	pthread_mutex_unlock(&p->lock);
+	policy_detach(old);
+	return err;
+}
+
+void publisher_cache(struct publisher *p, const struct cache_reader *cache) { p->cache = cache; }
 
 /* --- a new map ------------------------------------------------------------------------------------------------------ */
 

@@ -9,13 +9,15 @@
 #include "base/base.h"
 #include "base/link.h"
 #include "slowpath/zone/zone_store.h"
+#include "table/cache.h"
+#include "table/policy.h"
 #include "table/snapshot.h"
 
 struct publisher;
 /* link: borrowed; -1: there is nobody to tell. holder: borrowed, its snapshot is replaced. */
 MUST_USE enum err publisher_create(struct publisher **out, int link, struct snapshot_holder *holder,
 				   const struct settings *settings);
-/* Leaves the holder's last snapshot to its owner. */
+/* Leaves the holder's last snapshot to its owner, who has ended it before: the policy goes with the publisher. */
 void publisher_destroy(struct publisher *p);
 /* The ids that new segments get, for reload_request. */
 uint32_t *publisher_segment_id(struct publisher *p);
@@ -28,6 +30,10 @@ uint32_t publisher_zones(const struct publisher *p);
 MUST_USE enum err publisher_publish(struct publisher *p, struct zone_store *store, uint64_t *generation, const char **why);
 /* New settings over the same zones, at once. Before the first publication they are only kept. */
 MUST_USE enum err publisher_settings(struct publisher *p, const struct settings *settings);
+/* Another policy over the same zones, at once; takes it on success, and lets go of the one before when no answer uses it any more. NULL: none. */
+MUST_USE enum err publisher_policy(struct publisher *p, struct policy *take);
+/* The cache that snapshots name; borrowed until the last of them is gone. Before the first publication. */
+void publisher_cache(struct publisher *p, const struct cache_reader *cache);
 /* Tells the supervisor that no map names the segment any more. */
 MUST_USE enum err publisher_drop(struct publisher *p, uint32_t segment_id);
 

@@ -8,10 +8,12 @@
 struct publisher {
 	int link;
 	struct snapshot_holder *holder;
-	pthread_mutex_t lock; /* the next four */
+	pthread_mutex_t lock; /* the next six */
 	pthread_cond_t live_changed;
 	uint64_t live[LINK_PART_COUNT_];
 	struct settings settings;
+	struct policy *policy; /* owned */
+	const struct cache_reader *cache;
 	struct zone_set *zones;	  /* owned reference: what the current snapshot has */
 	uint64_t generation;	  /* loader thread */
 	uint32_t next_segment_id; /* loader thread */

@@ -26,7 +26,7 @@ import time
 MAGIC = 0x4c4b5653
 FORMAT = "<IIIIQ256s"
 TYPES = ["", "config", "counters", "settings", "control", "listen", "xskmap", "go", "stop", "parked", "segment", "segment-drop", "map", "ready",
-         "live", "failed", "zones"]
+         "live", "failed", "zones", "policy", "log", "cache", "marks", "wake", "rings"]
 ROLES = {"xdp": 1, "udp": 2, "tcp": 3}
 F_ADD_SEALS, SEALS = 1033, 15
 MAP_MAGIC, MAP_VERSION = 0x4d4b5653, 1

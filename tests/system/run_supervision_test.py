@@ -102,7 +102,7 @@ def test_start_hands_over_everything_in_order():
         s.wait_for("go")
         messages = s.received()
         kinds = [m["type"] for m in messages]
-        assert kinds == ["start", "config", "counters", "settings", "control", "zones", "listen", "listen", "listen", "listen", "go"]
+        assert kinds == ["start", "config", "counters", "settings", "control", "policy", "log", "zones", "listen", "listen", "listen", "listen", "go"]
         assert all(m["fds"] == 1 for m in messages[1:-1])
         assert messages[1]["text"] == s.config_path and "identity: fake.test" in messages[1]["content"]
         assert b"fake.test" in bytes.fromhex(messages[3]["content"])

@@ -100,6 +100,42 @@ int client_complain(const struct verb_call *call, const char *code, const char *
 	return client_error(call, &error);
 }
 
+/* A slowpath that is down would let us wait for its next start, which may never come: better to say how it ended. */
+static int check_slowpath(const char *run_dir, struct control_error *error)
+{
+	json_t *status;
+	int code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &status, error);
+
+	if (code != VERB_OK)
+		return code;
+	const json_t *part = json_object_get(json_object_get(status, "parts"), "slowpath");
+	if (client_integer(part, "pid") == 0) {
+		control_fail(error, "not-serving", "the slowpath does not run (%s); it %s", client_text(part, "state"),
+			     client_text(part, "last_exit"));
+		code = VERB_FAILED;
+	}
+	json_decref(status);
+	return code;
+}
+
+int client_ask_slowpath(const struct verb_call *call, const char *verb, json_t *take_args, int timeout_ms, json_t **result)
+{
+	char run_dir[PATH_MAX];
+	struct control_error error;
+	int code = client_run_dir(call, run_dir);
+
+	if (code != VERB_OK) {
+		json_decref(take_args);
+		return code;
+	}
+	code = check_slowpath(run_dir, &error);
+	if (code == VERB_OK)
+		code = client_ask(run_dir, "slowpath", verb, take_args, timeout_ms, result, &error);
+	else
+		json_decref(take_args);
+	return code == VERB_OK ? VERB_OK : client_error(call, &error);
+}
+
 int client_result(const struct verb_call *call, json_t *take_result, void (*human)(const json_t *result))
 {
 	if (!take_result)

@@ -20,6 +20,9 @@ MUST_USE int client_run_dir(const struct verb_call *call, char out[static PATH_M
  * (not yet shown). */
 MUST_USE int client_ask(const char *run_dir, const char *process, const char *verb, json_t *take_args, int timeout_ms,
 			json_t **result, struct control_error *error);
+/* Asks the slowpath of the server that the call means, if it runs. VERB_OK with *result a new reference, or the exit code after a complaint. */
+MUST_USE int client_ask_slowpath(const struct verb_call *call, const char *verb, json_t *take_args, int timeout_ms,
+				 json_t **result);
 
 /* Shows an error; returns the exit code that goes with its code. */
 int client_error(const struct verb_call *call, const struct control_error *error);

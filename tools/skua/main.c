@@ -24,6 +24,13 @@ static const struct verb verbs[] = {
 	  "FILE --origin NAME [--print] | -c FILE", "check a zone file, or all of a configuration; --print: write the zone" },
 	{ "zone list", verb_zone_list, WHERE, 0, 0, "", "zones that are served" },
 	{ "zone status", verb_zone_status, WHERE, 1, 1, "NAME", "one zone: serial, size, file, last error" },
+	{ "cache stats", verb_cache_stats, WHERE, 0, 0, "", "the answer cache in numbers" },
+	{ "cache lookup", verb_cache_lookup, WHERE, 1, 2, "NAME [TYPE]", "what is cached of a name" },
+	{ "cache flush", verb_cache_flush, WHERE, 1, 2, "NAME [TYPE]", "forget a name, or one type of it" },
+	{ "cache flush-tree", verb_cache_flush_tree, WHERE, 1, 1, "NAME", "forget a name and everything below it" },
+	{ "cache flush-all", verb_cache_flush_all, WHERE, 0, 0, "", "forget everything" },
+	{ "upstream list", verb_upstream_list, WHERE, 0, 0, "", "forward zones, their servers, and what is known of them" },
+	{ "upstream test", verb_upstream_test, WHERE, 0, 1, "[ZONE]", "ask every server of a forward zone, or of all" },
 	{ "xdp status", verb_xdp_status, WHERE, 0, 0, "", "steering programs and AF_XDP queues" },
 	{ "xdp detach", verb_xdp_detach, WHERE, 0, 1, "[INTERFACE]", "take the steering program off; the server must not run" },
 	{ "config check", verb_config_check, VERB_OPT_CONFIG, 0, 0, "[-c FILE]", "check a configuration, print every finding" },
@@ -56,7 +63,7 @@ static void help_text(const json_t *result)
 	printf("usage: skua VERB [ARGUMENTS] [--json]\n\n");
 	for (const struct verb *v = verbs; v->name; v++) {
 		if (v->help)
-			printf("  %-12s %s\n", v->name, v->help);
+			printf("  %-16s %s\n", v->name, v->help);
 	}
 	printf("\n  -c FILE      the configuration; without it $SKUA_CONFIG, else /etc/skua/skua.yaml\n"
 	       "  --run DIR    the run folder of the server to ask, instead of a configuration\n"

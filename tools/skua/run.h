@@ -4,6 +4,7 @@
  *
  *   run.c           start, loop, end                       run_part.c       one process: spawn, link queue, stop, reap
  *   run_setup.c     folders, lock, sockets, memory         run_publish.c    segments and map as they are handed on
+ *   run_shared.c    cache, rings, policy, log rings
  *   run_orders.c    what link messages mean, hand-over     run_xdp.c        steering programs
  *   run_watch.c     heartbeats                             run_control.c    the control verb `status`
  *   run_memory.c    what the configuration left behind */
@@ -15,6 +16,7 @@
 #include "tools/skua/run_heartbeat.h"
 #include "tools/skua/run_part.h"
 #include "tools/skua/run_publish.h"
+#include "tools/skua/run_shared.h"
 #include "tools/skua/run_xdp.h"
 #include "tools/skua/verb.h"
 
@@ -32,6 +34,7 @@ struct run {
 	struct run_pulse pulse;
 	struct run_part part[LINK_PART_COUNT_];
 	struct run_publish publish;
+	struct run_shared shared;
 	struct run_xdp xdp;
 	struct bind_set sockets;
 	int control_fd;

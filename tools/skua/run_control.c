@@ -150,11 +150,28 @@ json_t *run_control_status(const struct run *r)
 			 "queues", queues_json(r, now_ns), "threads", threads_json(r));
 }
 
+/* What the serving threads of both parts found in the cache. */
+static json_t *cache_json(const struct run *r)
+{
+	static const enum counter which[] = { C_CACHE_HITS, C_STALE_HITS, C_MISSES };
+	uint64_t sum[ARRAY_LEN(which)];
+
+	for (unsigned i = 0; i < ARRAY_LEN(which); i++)
+		sum[i] = run_part_total(&r->part[LINK_PART_FASTPATH], COUNTER_XDP, which[i]) +
+			 run_part_total(&r->part[LINK_PART_SLOWPATH], COUNTER_UDP, which[i]) +
+			 run_part_total(&r->part[LINK_PART_SLOWPATH], COUNTER_TCP, which[i]);
+	uint64_t all = sum[0] + sum[2];
+	return json_pack("{s:I, s:I, s:I, s:f}", "hits", (json_int_t)sum[0], "stale", (json_int_t)sum[1], "misses",
+			 (json_int_t)sum[2], "hit_ratio", all ? (double)sum[0] / (double)all : 0.0);
+}
+
 static json_t *status(void *user, const json_t *args, struct control_error *error)
 {
 	json_t *result = run_control_status(user);
 
 	(void)args;
+	if (result)
+		json_object_set_new(result, "cache", cache_json(user));
 	if (!result)
 		control_fail(error, "no-memory", "no memory for the answer");
 	return result;

@@ -62,6 +62,8 @@ static void hand_over_zones(struct run *r, struct run_part *p)
 	}
 }
 
+static void send_shared(void *user, const struct link_msg *message, int fd) { run_part_send(user, message, fd); }
+
 static void hand_over_all(struct run *r, struct run_part *p)
 {
 	struct link_msg message = { .type = LINK_CONFIG };
@@ -71,6 +73,7 @@ static void hand_over_all(struct run *r, struct run_part *p)
 	run_part_send(p, &(struct link_msg){ .type = LINK_COUNTERS }, p->counters_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_SETTINGS }, r->settings_fd);
 	run_part_send(p, &(struct link_msg){ .type = LINK_CONTROL }, p->control_fd);
+	run_shared_hand_over(&r->shared, p->id, send_shared, p);
 	if (p->id == LINK_PART_SLOWPATH) {
 		run_part_send(p, &(struct link_msg){ .type = LINK_ZONES }, r->config_fd);
 		hand_over_listeners(r, p);

@@ -285,6 +285,34 @@ static int share_settings(struct run *r)
 	return err == ERR_OK ? VERB_OK : VERB_FAILED;
 }
 
+/* A thread of the fastpath for each queue of each interface that may get a program. */
+static unsigned thread_count(const struct run *r)
+{
+	unsigned threads = 0;
+
+	for (size_t i = 0; i < r->xdp.count; i++)
+		threads += run_shared_queues("/sys/class/net", r->xdp.interface[i].name);
+	return r->xdp.open_count ? MIN(threads, RING_SET_MAX_THREADS) : 0;
+}
+
+static int share_memory(struct run *r)
+{
+	const char *why;
+	enum err err = run_shared_create(&r->shared, r->config, thread_count(r), worker_count(r), &why);
+
+	if (err != ERR_OK) {
+		log_write(M_RUN_NO_MEMORY, "%s: %s", why, err_text(err));
+		return VERB_FAILED;
+	}
+	if (r->shared.has_recursion)
+		log_write(M_RUN_RECURSION,
+			  "%zu forward zones; cache %llu KiB, its marks %llu KiB, rings %llu KiB for %u threads and %u workers",
+			  r->config->forward_count, (unsigned long long)r->shared.cache_bytes >> 10,
+			  (unsigned long long)r->shared.marks_bytes >> 10, (unsigned long long)r->shared.rings_bytes >> 10,
+			  r->shared.threads, r->shared.workers);
+	return VERB_OK;
+}
+
 static int make_loop_descriptors(struct run *r)
 {
 	sigset_t set;
@@ -334,6 +362,7 @@ int run_setup(struct run *r, const struct verb_call *call)
 			   .xdp.netlink_fd = -1,
 			   .started_ns = clock_mono_ns() };
 	run_publish_init(&r->publish);
+	run_shared_init(&r->shared);
 	run_part_init(&r->part[LINK_PART_FASTPATH], LINK_PART_FASTPATH, "fastpath");
 	run_part_init(&r->part[LINK_PART_SLOWPATH], LINK_PART_SLOWPATH, "slowpath");
 	if ((exit_code = load_config(r, call)) != VERB_OK || (exit_code = make_folders(r)) != VERB_OK)
@@ -343,7 +372,7 @@ int run_setup(struct run *r, const struct verb_call *call)
 		return VERB_FAILED;
 	run_xdp_open(&r->xdp, r->config);
 	if ((exit_code = bind_all(r)) != VERB_OK || (exit_code = share_settings(r)) != VERB_OK ||
-	    (exit_code = make_loop_descriptors(r)) != VERB_OK)
+	    (exit_code = share_memory(r)) != VERB_OK || (exit_code = make_loop_descriptors(r)) != VERB_OK)
 		return exit_code;
 	for (int i = 0; i < LINK_PART_COUNT_; i++) {
 		if ((exit_code = prepare_part(r, &r->part[i])) != VERB_OK)
@@ -384,6 +413,7 @@ void run_setup_undo(struct run *r)
 	if (r->control_fd >= 0)
 		remove_socket(r, "run");
 	run_publish_fini(&r->publish);
+	run_shared_fini(&r->shared);
 	bind_set_fini(&r->sockets);
 	close_fd(&r->control_fd);
 	close_fd(&r->signal_fd);

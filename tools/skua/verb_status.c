@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define FASTPATH_TIMEOUT_MS 1000 /* a hung fastpath must not hide what the supervisor says of it */
+#define FASTPATH_TIMEOUT_MS 1000 /* a hung part must not hide what the supervisor says of it */
 
 static const json_t *find_queue(const json_t *queues, const json_t *like)
 {
@@ -19,6 +19,21 @@ static const json_t *find_queue(const json_t *queues, const json_t *like)
 			return q;
 	}
 	return NULL;
+}
+
+/* What the slowpath says of questions under way and of the rings; nothing if it does not answer. */
+static void add_resolver(const char *run_dir, json_t *result)
+{
+	const json_t *part = json_object_get(json_object_get(result, "parts"), "slowpath");
+	struct control_error ignored;
+	json_t *slowpath;
+
+	if (client_integer(part, "pid") == 0 ||
+	    client_ask(run_dir, "slowpath", "status", NULL, FASTPATH_TIMEOUT_MS, &slowpath, &ignored) != VERB_OK)
+		return;
+	if (json_object_get(slowpath, "resolver"))
+		json_object_set(result, "resolver", json_object_get(slowpath, "resolver"));
+	json_decref(slowpath);
 }
 
 int verb_status_fetch(const char *run_dir, json_t **result, struct control_error *error)
@@ -40,6 +55,7 @@ int verb_status_fetch(const char *run_dir, json_t **result, struct control_error
 		json_object_set_new(q, "mode", json_is_string(mode) ? json_incref(mode) : json_string("?"));
 	}
 	json_decref(fastpath);
+	add_resolver(run_dir, *result);
 	return VERB_OK;
 }
 
@@ -90,6 +106,23 @@ void verb_status_queues(const json_t *queues)
 	}
 }
 
+static void print_resolver(const json_t *s)
+{
+	const json_t *cache = json_object_get(s, "cache"), *resolver = json_object_get(s, "resolver"),
+		     *rings = json_object_get(resolver, "rings");
+
+	if (!resolver)
+		return;
+	printf("cache: %.2f %% of %lld questions, %lld of them stale; resolver: %lld questions under way\n",
+	       100 * json_real_value(json_object_get(cache, "hit_ratio")),
+	       client_integer(cache, "hits") + client_integer(cache, "misses"), client_integer(cache, "stale"),
+	       client_integer(resolver, "questions") + client_integer(resolver, "inbox"));
+	if (rings)
+		printf("rings: %lld threads, %lld workers; %lld and %lld octets wait\n", client_integer(rings, "threads"),
+		       client_integer(resolver, "workers"), client_integer(rings, "question_bytes_waiting"),
+		       client_integer(rings, "answer_bytes_waiting"));
+}
+
 static void print_status(const json_t *s)
 {
 	const json_t *answers = json_object_get(s, "answers");
@@ -101,8 +134,10 @@ static void print_status(const json_t *s)
 	       client_duration(client_integer(s, "uptime_s"), uptime), client_integer(s, "pid"));
 	printf("configuration %s, run folder %s\n", client_text(s, "config"), client_text(s, "run"));
 	printf("zones %lld, generation %lld\n", client_integer(s, "zones"), client_integer(s, "generation"));
-	printf("answers by AF_XDP %lld, UDP %lld, TCP %lld\n\n", client_integer(answers, "xdp"), client_integer(answers, "udp"),
+	printf("answers by AF_XDP %lld, UDP %lld, TCP %lld\n", client_integer(answers, "xdp"), client_integer(answers, "udp"),
 	       client_integer(answers, "tcp"));
+	print_resolver(s);
+	putchar('\n');
 	print_parts(json_object_get(s, "parts"));
 	json_array_foreach(json_object_get(s, "interfaces"), i, x) {
 		if (!json_is_true(json_object_get(x, "attached")))

@@ -10,42 +10,6 @@
 
 #define LIST_TIMEOUT_MS 60000 /* there may be a million zones */
 
-/* A slowpath that is down would let us wait for its next start, which may never come: better to say how it ended. */
-static int check_slowpath(const char *run_dir, struct control_error *error)
-{
-	json_t *status;
-	int code = client_ask(run_dir, "run", "status", NULL, CLIENT_TIMEOUT_MS, &status, error);
-
-	if (code != VERB_OK)
-		return code;
-	const json_t *part = json_object_get(json_object_get(status, "parts"), "slowpath");
-	if (client_integer(part, "pid") == 0) {
-		control_fail(error, "not-serving", "the slowpath does not run (%s); it %s", client_text(part, "state"),
-			     client_text(part, "last_exit"));
-		code = VERB_FAILED;
-	}
-	json_decref(status);
-	return code;
-}
-
-static int ask_slowpath(const struct verb_call *call, const char *verb, json_t *take_args, int timeout_ms, json_t **result)
-{
-	char run_dir[PATH_MAX];
-	struct control_error error;
-	int code = client_run_dir(call, run_dir);
-
-	if (code != VERB_OK) {
-		json_decref(take_args);
-		return code;
-	}
-	code = check_slowpath(run_dir, &error);
-	if (code == VERB_OK)
-		code = client_ask(run_dir, "slowpath", verb, take_args, timeout_ms, result, &error);
-	else
-		json_decref(take_args);
-	return code == VERB_OK ? VERB_OK : client_error(call, &error);
-}
-
 static void print_reload(const json_t *result)
 {
 	printf("%lld loaded, %lld unchanged; generation %lld%s, %lld ms\n", client_integer(result, "loaded"),
@@ -62,7 +26,7 @@ int verb_reload(const struct verb_call *call)
 		json_object_set_new(args, "zone", json_string(call->args[0]));
 	if (verb_has(call, VERB_OPT_FORCE))
 		json_object_set_new(args, "force", json_true());
-	int code = ask_slowpath(call, "reload", args, CLIENT_RELOAD_TIMEOUT_MS, &result);
+	int code = client_ask_slowpath(call, "reload", args, CLIENT_RELOAD_TIMEOUT_MS, &result);
 	return code == VERB_OK ? client_result(call, result, print_reload) : code;
 }
 
@@ -81,7 +45,7 @@ static void print_zones(const json_t *result)
 int verb_zone_list(const struct verb_call *call)
 {
 	json_t *result;
-	int code = ask_slowpath(call, "zone list", NULL, LIST_TIMEOUT_MS, &result);
+	int code = client_ask_slowpath(call, "zone list", NULL, LIST_TIMEOUT_MS, &result);
 
 	return code == VERB_OK ? client_result(call, result, print_zones) : code;
 }
@@ -134,7 +98,8 @@ static void print_zone(const json_t *result)
 int verb_zone_status(const struct verb_call *call)
 {
 	json_t *result;
-	int code = ask_slowpath(call, "zone status", json_pack("{s:s}", "zone", call->args[0]), CLIENT_TIMEOUT_MS, &result);
+	int code =
+		client_ask_slowpath(call, "zone status", json_pack("{s:s}", "zone", call->args[0]), CLIENT_TIMEOUT_MS, &result);
 
 	return code == VERB_OK ? client_result(call, result, print_zone) : code;
 }

@@ -15,6 +15,14 @@ int verb_zone_check(const struct verb_call *call);
 int verb_xdp_status(const struct verb_call *call);
 int verb_xdp_detach(const struct verb_call *call);
 
+int verb_cache_stats(const struct verb_call *call);
+int verb_cache_lookup(const struct verb_call *call);
+int verb_cache_flush(const struct verb_call *call);
+int verb_cache_flush_tree(const struct verb_call *call);
+int verb_cache_flush_all(const struct verb_call *call);
+int verb_upstream_list(const struct verb_call *call);
+int verb_upstream_test(const struct verb_call *call);
+
 int verb_config_check(const struct verb_call *call);
 int verb_log_level(const struct verb_call *call);
 int verb_version(const struct verb_call *call);

@@ -37,7 +37,7 @@ enum err queues_bind(struct queues *q, const struct config *c, struct counters *
 	ASSERT(q && c && counters);
 	return q->interface_count % 4 == 3 ? ERR_UNSUPPORTED : ERR_OK;
 }
-enum err queues_start(struct queues *q, const struct config *c, const struct snapshot_holder *snapshots)
+enum err queues_start(struct queues *q, const struct config *c, const struct snapshot_holder *snapshots, struct shared *shared)
 {
 	ASSERT(q && c && snapshot_acquire(snapshots) && !was_started);
 	was_started = true;
@@ -86,6 +86,7 @@ static int right_fd(uint32_t type)
 static void end(struct fastpath *f)
 {
 	zones_fini(&f->zones);
+	shared_fini(&f->shared);
 	if (f->counters)
 		counters_detach(f->counters);
 	config_free(f->config);
@@ -121,6 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f.exit_code = LINK_EXIT_OK;
 	was_started = false;
 	zones_init(&f.zones);
+	shared_init(&f.shared);
 	for (unsigned i = 0; i < in.records && goes_on; i++) {
 		struct link_msg m;
 		int fd;

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 static const uint32_t with_fd[] = { LINK_CONFIG, LINK_COUNTERS, LINK_SETTINGS, LINK_CONTROL, LINK_LISTEN,
-				    LINK_XSKMAP, LINK_SEGMENT,	LINK_MAP,      LINK_ZONES };
+				    LINK_XSKMAP, LINK_SEGMENT,	LINK_MAP,      LINK_ZONES,   LINK_POLICY,
+				    LINK_LOG,	 LINK_CACHE,	LINK_MARKS,    LINK_WAKE,    LINK_RINGS };
 static const uint32_t without_fd[] = { LINK_GO, LINK_STOP, LINK_PARKED, LINK_SEGMENT_DROP, LINK_READY, LINK_LIVE, LINK_FAILED };
 
 static void make_pair(int pair[2], int flags)

@@ -407,3 +407,48 @@ Test(publish, changes_alone_make_the_next_map)
 	cr_expect_eq(served("a.example"), 0);
 	receive();
 }
+
+/* A policy that lets everybody into a group. */
+static struct policy *policy_of(uint16_t group)
+{
+	const struct policy_group groups[3] = { { 0 } };
+	const struct policy_prefix all[] = { { .family = 4, .group = group }, { .family = 6, .group = group } };
+	struct policy *p;
+	const char *why;
+	size_t bad;
+	int fd;
+	cr_assert_eq(policy_create(&fd, groups, 3, all, 2, &bad), ERR_OK);
+	cr_assert_eq(policy_attach(&p, fd, &why), ERR_OK);
+	close(fd);
+	return p;
+}
+static int group_now(void)
+{
+	static const uint8_t anybody[16] = { 1 };
+	const struct snapshot *s = snapshot_acquire(&holder);
+	return s && s->policy ? policy_find(s->policy, 4, anybody) : -1;
+}
+
+Test(publish, a_policy_is_live_at_once_and_stays_with_new_zones_and_settings)
+{
+	struct settings settings;
+	settings_defaults(&settings);
+	cr_assert_eq(publisher_policy(publisher, policy_of(1)), ERR_OK, "before there is a snapshot");
+	cr_expect_eq(group_now(), -1);
+	publisher_cache(publisher, (const void *)&w); /* nobody looks at it here */
+	two_zones();
+	publish();
+	receive();
+	cr_expect_eq(group_now(), 1);
+	cr_expect_eq((const void *)snapshot_acquire(&holder)->cache, (const void *)&w);
+	cr_assert_eq(publisher_policy(publisher, policy_of(2)), ERR_OK);
+	cr_expect_eq(group_now(), 2);
+	cr_assert_eq(publisher_settings(publisher, &settings), ERR_OK);
+	cr_expect_eq(group_now(), 2);
+	publish();
+	cr_expect_eq(group_now(), 2);
+	cr_expect_eq(served("a.example"), 1);
+	cr_assert_eq(publisher_policy(publisher, NULL), ERR_OK);
+	cr_expect_eq(group_now(), -1, "nobody may ask for what is not ours");
+	cr_expect_eq((const void *)snapshot_acquire(&holder)->cache, (const void *)&w);
+}
