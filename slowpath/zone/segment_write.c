@@ -3,12 +3,12 @@
 #include "table/shm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#define ALLOCATE_STEP_BYTES (256u << 10)
+#define ALLOCATE_STEP_BYTES ((size_t)256 << 10)
+#define ALLOCATE_HUGE_STEP_BYTES \
+	((size_t)8 << 20) /* once a segment is worth huge pages; what is too much is cut off in the end */
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -17,7 +17,7 @@ void segment_write_init(struct segment_write *w) { *w = (struct segment_write){ 
 void segment_write_fini(struct segment_write *w)
 {
 	if (w->map)
-		munmap(w->map, w->capacity_bytes);
+		shm_unmap(w->map, w->capacity_bytes);
 	if (w->fd >= 0)
 		close(w->fd);
 	free(w->notes);
@@ -43,11 +43,10 @@ static enum err begin(struct segment_write *w, size_t need_bytes)
 	enum err err = shm_create_growing(&fd, "skua-zones");
 	if (err != ERR_OK)
 		return err;
-	void *map = MAP_FAILED;
-	if (ftruncate(fd, (off_t)capacity) == 0)
-		map = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED) {
-		err = err_from_errno(errno);
+	void *map;
+	size_t map_bytes;
+	err = ftruncate(fd, (off_t)capacity) == 0 ? shm_map_sparse(&map, &map_bytes, fd) : err_from_errno(errno);
+	if (err != ERR_OK) {
 		close(fd);
 		return err;
 	}
@@ -58,27 +57,14 @@ static enum err begin(struct segment_write *w, size_t need_bytes)
 	return ERR_OK;
 }
 
-/* Pages for a part of the mapping, made and mapped in one go: a fault for each would take longer than all else that happens to them. */
-static enum err populate(const struct segment_write *w, size_t from, size_t to)
-{
-	while (madvise(w->map + from, to - from, MADV_POPULATE_WRITE) < 0) {
-		if (errno == EFAULT) /* instead of a SIGBUS */
-			return ERR_NOSPACE;
-		if (errno == EINVAL) /* before Linux 5.14 */
-			return fallocate(w->fd, 0, (off_t)from, (off_t)(to - from)) < 0 ? err_from_errno(errno) : ERR_OK;
-		if (errno != EINTR && errno != EAGAIN)
-			return err_from_errno(errno);
-	}
-	return ERR_OK;
-}
-
 /* Nothing is written where the kernel has not promised a page: that would be a SIGBUS. */
 static enum err allocate(struct segment_write *w, size_t to_bytes)
 {
 	if (to_bytes <= w->allocated_bytes)
 		return ERR_OK;
-	size_t to = MIN(round_up(to_bytes, ALLOCATE_STEP_BYTES), w->capacity_bytes);
-	enum err err = populate(w, w->allocated_bytes, to);
+	size_t step = to_bytes < SHM_HUGE_MIN_BYTES ? ALLOCATE_STEP_BYTES : ALLOCATE_HUGE_STEP_BYTES;
+	size_t to = MIN(round_up(to_bytes, step), w->capacity_bytes);
+	enum err err = shm_allocate(w->fd, w->map, w->allocated_bytes, to);
 	if (err == ERR_OK)
 		w->allocated_bytes = to;
 	return err;
@@ -164,7 +150,7 @@ enum err segment_write_finish(struct segment_write *w, uint32_t id, int *fd, str
 		return ERR_NOTFOUND;
 	size_t bytes = total_bytes(w, 0, 0);
 	write_head_and_notes(w, id, bytes);
-	munmap(w->map, w->capacity_bytes);
+	shm_unmap(w->map, w->capacity_bytes);
 	w->map = NULL;
 	*why = "the segment can't be sealed";
 	enum err err = ftruncate(w->fd, (off_t)bytes) < 0 ? err_from_errno(errno) : shm_seal(w->fd);
