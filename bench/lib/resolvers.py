@@ -14,10 +14,11 @@ CACHE_MIB = 256
 
 class Upstream:
     """A local knotd with the zone that is asked for, in the server's namespace, on the generator's CPU; its counters say how often it was asked.
-    delay_ms: the scripted one of upstream_delay.c instead, which waits so long before each answer."""
+    delay_ms: a dnsdist before it that waits so long before each answer."""
 
-    def __init__(self, work, zones, root):
-        self.work, self.zones, self.root, self.process = pathlib.Path(work), zones, root, None
+    def __init__(self, work, zones, root, delay_ms=0):
+        self.work, self.zones, self.root, self.delay_ms, self.process, self.delayer = pathlib.Path(work), zones, root, delay_ms, None, None
+        self.address = "127.0.0.54" if delay_ms else UPSTREAM_IP
 
     def start(self):
         self.work.mkdir(parents=True, exist_ok=True)
@@ -26,12 +27,18 @@ class Upstream:
             self.work.joinpath(folder).chmod(0o777)
         zones = "".join(f"  - domain: {origin}\n    file: {file}\n" for origin, file in self.zones)
         self.work.joinpath("knot.conf").write_text(
-            f"server:\n    rundir: {self.work}/run\n    udp-workers: 1\n    tcp-workers: 1\n    background-workers: 1\n    listen: {UPSTREAM_IP}@53\n"
+            f"server:\n    rundir: {self.work}/run\n    udp-workers: 1\n    tcp-workers: 1\n    background-workers: 1\n    listen: {self.address}@53\n"
             f"log:\n  - target: stderr\n    any: warning\ndatabase:\n    storage: {self.work}/db\nmod-stats:\n  - id: all\n    request-protocol: on\n"
             "template:\n  - id: default\n    semantic-checks: off\n    zonefile-sync: -1\n    zonefile-load: whole\n    journal-content: none\n"
             f"    global-module: mod-stats/all\nzone:\n{zones}")
         self.process = subprocess.Popen(net.inside(net.SERVER, "taskset", "-c", str(net.CLIENT_CPU), "/usr/sbin/knotd", "-c", str(self.work / "knot.conf")),
                                         stdout=subprocess.DEVNULL, stderr=open(self.work / "log", "w"), stdin=subprocess.DEVNULL)
+        if self.delay_ms:
+            self.work.joinpath("delay.conf").write_text(
+                f"setLocal('{UPSTREAM_IP}:53')\nsetACL('0.0.0.0/0')\nnewServer({{address='{self.address}:53', healthCheckMode='up'}})\n"
+                f"addResponseAction(AllRule(), DelayResponseAction({self.delay_ms}))\nsetSecurityPollSuffix('')\n")
+            self.delayer = subprocess.Popen(net.inside(net.SERVER, "taskset", "-c", str(net.CLIENT_CPU), "dnsdist", "--supervised", "--disable-syslog", "-C",
+                                                       str(self.work / "delay.conf")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and not self._answers():
             time.sleep(0.1)
@@ -46,9 +53,10 @@ class Upstream:
         return sum(int(line.rsplit("=", 1)[1]) for line in done.stdout.splitlines() if "mod-stats.request-protocol[" in line)
 
     def stop(self):
-        if self.process:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(15)
+        for process in (self.delayer, self.process):
+            if process:
+                process.send_signal(signal.SIGTERM)
+                process.wait(15)
 
 
 class Resolver(Server):
@@ -65,6 +73,12 @@ class SkuaCached(Skua):
         text = path.read_text()
         path.write_text(text[:text.index("zones:\n")] + f"forward:\n  - zone: \".\"\n    to: [ \"{UPSTREAM_IP}\" ]\n    dnssec: false\n"
                         f"recursion:\n  allow: [ \"10.99.0.0/24\", \"127.0.0.0/8\" ]\ncache:\n  memory: {CACHE_MIB}M\nlimits:\n  max-questions-per-client: 100000\n")
+
+
+    def bytes_per_answer(self):
+        """Of the logs, and of the slots and the rest of the cache in proportion to what the logs hold."""
+        done = subprocess.run([str(BUILD / "skua"), "cache", "stats", "--json", "-c", str(self.path("skua.yaml"))], capture_output=True, text=True)
+        return json.loads(done.stdout)["bytes_per_entry"]
 
 
 class SkuaCachedXdp(SkuaCached):

@@ -69,7 +69,7 @@ class Server:
 
     def probe(self):
         name = b"".join(bytes([len(label)]) + label for label in self.zones[0][0].encode().split(b".")) + b"\0"
-        query = struct.pack(">HHHHHH", 7, 0, 1, 0, 0, 0) + name + struct.pack(">HH", 6, 1)
+        query = struct.pack(">HHHHHH", 7, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", 6, 1)
         code = ("import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.settimeout(0.2)\n"
                 f"s.sendto(bytes.fromhex('{query.hex()}'),('{net.SERVER_IP}',53))\n"
                 "d=s.recv(4096)\nsys.exit(0 if d[2]&0x80 and d[3]&15==0 else 1)")
