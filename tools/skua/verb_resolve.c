@@ -136,6 +136,8 @@ int verb_upstream_list(const struct verb_call *call)
 	return code == VERB_OK ? client_result(call, result, print_upstreams) : code;
 }
 
+static bool is_reply(const json_t *test) { return strcmp(client_text(test, "result"), "reply") == 0; }
+
 static void print_tests(const json_t *results)
 {
 	size_t i;
@@ -143,8 +145,8 @@ static void print_tests(const json_t *results)
 
 	json_array_foreach(results, i, r) {
 		printf("%-24s %-40s %-4s ", client_text(r, "zone"), client_text(r, "server"), client_text(r, "transport"));
-		if (json_is_true(json_object_get(r, "ok")))
-			printf("%s in %.1f ms\n", client_text(r, "rcode"), json_real_value(json_object_get(r, "ms")));
+		if (is_reply(r))
+			printf("%s in %.1f ms\n", client_text(r, "rcode"), json_real_value(json_object_get(r, "usual_ms")));
 		else
 			printf("FAILED: %s\n", client_text(r, "result"));
 	}
@@ -164,7 +166,7 @@ int verb_upstream_test(const struct verb_call *call)
 	size_t i;
 	json_t *r;
 	json_array_foreach(result, i, r) {
-		is_failed |= !json_is_true(json_object_get(r, "ok"));
+		is_failed |= !is_reply(r);
 	}
 	code = client_result(call, result, print_tests);
 	return code == VERB_OK && is_failed ? VERB_FAILED : code;
