@@ -2,7 +2,7 @@
 LIB += slowpath/listen/bind.c slowpath/listen/port_holder.c slowpath/listen/listen.c slowpath/listen/listen_thread.c \
        slowpath/listen/udp.c slowpath/listen/udp_hot.c slowpath/listen/tcp.c slowpath/listen/tcp_connection.c slowpath/listen/tcp_clients.c \
        slowpath/listen/udp_miss.c slowpath/listen/tcp_miss.c
-LIB += slowpath/zone/zone_source.c slowpath/zone/segment_notes.c slowpath/zone/segment_write.c slowpath/zone/zone_load.c \
+LIB += slowpath/zone/local_zones.c slowpath/zone/zone_source.c slowpath/zone/segment_notes.c slowpath/zone/segment_write.c slowpath/zone/zone_load.c \
        slowpath/zone/zone_store.c slowpath/zone/zone_image_file.c slowpath/zone/reload.c slowpath/zone/reload_faults.c slowpath/zone/repack.c \
        slowpath/zone/publish.c slowpath/zone/publish_adopt.c slowpath/zone/loader.c
 LIB += slowpath/resolve/entry_build.c

@@ -4,6 +4,7 @@
 #include "slowpath/slowpath.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "slowpath/zone/local_zones.h"
 #include "base/privileges.h"
 #include "table/shm.h"
 
@@ -153,6 +154,8 @@ static enum err fill_store(void *user, const char **why)
 	zone_store_lock(s->store);
 	for (size_t i = 0; i < config->zone_count && err == ERR_OK; i++)
 		err = zone_store_add(s->store, config->zone[i].name, config->zone[i].file);
+	if (err == ERR_OK)
+		err = local_zones_add(s->store, config);
 	zone_store_unlock(s->store);
 	config_free(config);
 	atomic_store(&s->has_zones, err == ERR_OK);
@@ -465,6 +468,7 @@ static void stop(struct slowpath *s)
 	snapshot_publish(&s->holder, NULL);
 	publisher_destroy(s->publisher);
 	zone_store_destroy(s->store);
+	local_zones_fini();
 	zone_image_files_fini(&s->files);
 	cache_writer_detach(s->cache);
 	drop_config(s);

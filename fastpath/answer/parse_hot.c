@@ -172,7 +172,8 @@ ALWAYS_INLINE uint8_t find_zone(const struct snapshot *s, struct answer_thread *
 {
 	struct zone_set_hit hit = zone_set_find(s->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
 
-	if (!hit.view)
+	if (!hit.view || unlikely(!zone_speaks_for(hit.view, s->cache && hit.zone_label == q->label_count, q->lower,
+						   q->name_bytes, q->name_hash)))
 		return cached_prepare(s, q);
 	/* DS belongs to the parent's side of a cut (RFC 4035 section 3.1.4.1), if that zone is ours too. */
 	if (unlikely(q->qtype == RR_DS && hit.zone_label == 0 && q->label_count > 0)) {

@@ -94,7 +94,8 @@ static enum step follow(struct walk *w, uint32_t target_pos)
 			return STEP_DONE;
 	struct zone_set_hit hit = zone_set_find(w->snapshot->zones, q->lower, q->name_bytes, q->label_offset, q->label_count, 0);
 
-	if (!hit.view) {
+	if (!hit.view || unlikely(!zone_speaks_for(hit.view, w->snapshot->cache && hit.zone_label == q->label_count, q->lower,
+						   q->name_bytes, q->name_hash))) {
 		w->is_outside = w->may_leave;
 		return STEP_DONE;
 	}

@@ -54,6 +54,7 @@
 	X(ZONE_IMAGE_WRITE_FAILED, "SK-ZONE-011", LOG_ZONE, LOG_LEVEL_WARNING, "An image file could not be written. Serving goes on; the next cold start has to read the master files.", "Make room, or give the slowpath's user the right to write to server.state.") \
 	X(ZONE_REPACKED, "SK-ZONE-012", LOG_ZONE, LOG_LEVEL_INFO, "Segments with much garbage were written anew.", "Nothing.") \
 	X(ZONE_MEMORY, "SK-ZONE-013", LOG_MEMORY, LOG_LEVEL_ERROR, "Memory ran out while zones were handled.", "Give the machine more memory, or lower limits.max-zone-bytes to find the zone.") \
+	X(ZONE_HOSTS, "SK-ZONE-014", LOG_ZONE, LOG_LEVEL_WARNING, "A hosts file could not be read, or a line of it is no address followed by host names.", "Mend the line or the path in local.hosts, then `skua reload`.") \
 	X(SLOWPATH_STARTED, "SK-SLOW-001", LOG_RUN, LOG_LEVEL_NOTICE, "The slowpath serves; the line says how many threads and zones.", "Nothing.") \
 	X(SLOWPATH_STOPPED, "SK-SLOW-002", LOG_RUN, LOG_LEVEL_NOTICE, "The slowpath was asked to end and does so.", "Nothing.") \
 	X(SLOWPATH_CONFIG, "SK-SLOW-003", LOG_RUN, LOG_LEVEL_ERROR, "The configuration that the supervisor handed over can't be used.", "Correct what the line says.") \

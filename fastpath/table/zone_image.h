@@ -42,7 +42,8 @@ enum zone_image_flags {
 	ZONE_HAS_WILDCARD = 4,
 	ZONE_HAS_DNAME = 8,
 	ZONE_HAS_CUT = 16,
-	ZONE_DELTA = 32, /* changed owners only: never a view's base */
+	ZONE_DELTA = 32,       /* changed owners only: never a view's base */
+	ZONE_TRANSPARENT = 64, /* answers for the names below its apex that have data, and hides no other */
 };
 
 struct zone_slot {    /* open addressing, linear probing; node 0 = empty; at most 3/4 full */

@@ -211,6 +211,20 @@ HOT ALWAYS_INLINE struct zone_at zone_find_hinted(const struct zone_view *view, 
 	return zone_find(view, lower, bytes, hash);
 }
 
+/* Whether the zone has a say about this name, which is at or below its apex: a transparent one only about names that it has data for.
+ * is_spare: the zone is the root's, and somebody else can be asked: then an unusable one has none, or one bad line of a hosts file
+ * would take everything away. */
+HOT ALWAYS_INLINE bool zone_speaks_for(const struct zone_view *view, bool is_spare, const uint8_t *lower, size_t bytes,
+				       uint64_t hash)
+{
+	if (unlikely(!view->base))
+		return !is_spare;
+	if (likely(!(view->base->flags & ZONE_TRANSPARENT)))
+		return true;
+	struct zone_at at = zone_find(view, lower, bytes, hash);
+	return at.node && at.node->rrset_count > 0 && !(at.node->flags & ZONE_NODE_APEX);
+}
+
 HOT ALWAYS_INLINE struct zone_at zone_apex(const struct zone_view *view)
 {
 	const struct zone_image *image = view->delta_count ? view->delta[0] : view->base; /* every image holds the apex */

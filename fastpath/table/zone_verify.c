@@ -11,7 +11,7 @@
 #define BLOCK_MAX_BYTES (65535u - 12u - 255u)
 #define SOA_RDATA_MIN_BYTES 22u
 #define POINTER_MAX 0x3fffu
-#define KNOWN_IMAGE_FLAGS (2u * ZONE_DELTA - 1)
+#define KNOWN_IMAGE_FLAGS (2u * ZONE_TRANSPARENT - 1)
 #define KNOWN_NODE_FLAGS (2u * ZONE_NODE_NO_DENIAL - 1)
 #define SLOT_DELAY 8u /* nodes between the prefetch of a slot and its check */
 

@@ -9,6 +9,7 @@
 #include "slowpath/resolve/worker.h"
 
 #include "dns/rr_type.h"
+#include "table/zone_image_inline.h"
 
 #include <stdlib.h>
 
@@ -117,7 +118,10 @@ static bool is_ours(const struct snapshot *s, const uint8_t *lower, size_t name_
 	for (; lower[at] != 0; at += 1u + lower[at])
 		offset[labels++] = (uint8_t)at;
 	offset[labels] = (uint8_t)at;
-	return skip <= labels && zone_set_find(s->zones, padded, name_bytes, offset, labels, skip).view;
+	if (skip > labels)
+		return false;
+	struct zone_set_hit hit = zone_set_find(s->zones, padded, name_bytes, offset, labels, skip);
+	return hit.view && zone_speaks_for(hit.view, hit.zone_label == labels, padded, name_bytes, name_hash(lower, name_bytes));
 }
 
 bool question_name_is_ours(void *user, const uint8_t *lower, size_t name_bytes) { return is_ours(user, lower, name_bytes, 0); }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slowpath/zone/zone_load.h"
 #include "base/clock.h"
+#include "slowpath/zone/local_zones.h"
+#include "table/zone_image.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,6 +196,8 @@ enum err zone_load_finish(struct zone_load *l, void *image, void *note)
 	enum err err = zone_compile(l->build, image, l->image_bytes);
 	if (err != ERR_OK)
 		return err;
+	if (strcmp(l->request.file, LOCAL_ZONES_HOSTS) == 0)
+		((struct zone_image *)image)->flags |= ZONE_TRANSPARENT;
 	struct segment_note head = { .loaded_at_s = clock_wall_s(),
 				     .load_us = (uint32_t)MIN((clock_mono_ns() - l->began_ns) / 1000, UINT32_MAX),
 				     .warnings = (uint32_t)MIN(l->warnings, UINT32_MAX) };

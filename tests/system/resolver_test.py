@@ -45,7 +45,7 @@ def served(tmp_path_factory, xdp=True, upstreams=1, zones=True, **sections):
         zone = tmp_path_factory.mktemp("zones") / "own.zone"
         zone.write_text(ZONE)
         extra = {"forward": [{"zone": ".", "to": [u.text for u in ups], "dnssec": True}],
-                 "recursion": {"allow": ["127.0.0.0/8", f"{net.client.v4}/32", f"{net.client.v6}/128", f"{net.server.v4}/32"]}, "cache": {"memory": "8M"}}
+                 "recursion": {"allow": ["127.0.0.0/8", f"{net.client.v4}/32", f"{net.client.v6}/128", f"{net.server.v4}/32"]}, "cache": {"memory": "8M"}, "local": {"special-names": False}}
         for name, keys in sections.items():
             extra.setdefault(name, {}).update(keys) if isinstance(keys, dict) else extra.update({name: keys})
         skua = stack.enter_context(Skua(ns=net.server, listen=[net.server.v4, f"[{net.server.v6}]:53"], zones=[("own.test.", zone)] if zones else [],
