@@ -20,6 +20,7 @@ struct world {
 	char folder[64];
 	struct zone_store *store;
 	uint32_t next_segment_id;
+	unsigned threads; /* that read zones: with more than one it is chance which zones share a segment */
 };
 
 static inline const char *world_path(const struct world *w, const char *name)
@@ -81,7 +82,7 @@ static inline uint32_t world_serial(const struct world *w, const char *zone)
 
 static inline void world_init(struct world *w)
 {
-	*w = (struct world){ .folder = "/tmp/skua-zone-test-XXXXXX", .next_segment_id = 1 };
+	*w = (struct world){ .folder = "/tmp/skua-zone-test-XXXXXX", .next_segment_id = 1, .threads = 2 };
 	cr_assert(mkdtemp(w->folder));
 	cr_assert_eq(zone_store_create(&w->store), ERR_OK);
 }
@@ -135,7 +136,7 @@ static inline struct reload_result world_reload(struct world *w, const char *zon
 	struct reload_result result;
 	struct reload_request request = { .zone = zone ? world_name(zone) : NULL,
 					  .is_forced = is_forced,
-					  .threads = 2,
+					  .threads = w->threads,
 					  .max_zone_bytes = 64 << 20,
 					  .next_segment_id = &w->next_segment_id };
 	cr_assert_eq(reload_run(w->store, &request, &result), ERR_OK);
