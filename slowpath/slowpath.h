@@ -32,8 +32,8 @@ struct handover {
 	struct counters *counters; /* attached, writable */
 	struct settings settings;
 	int control_fd;
-	int policy_fd; /* -1: none came */
-	struct shared shared; /* not attached */
+	int policy_fd;		      /* -1: none came */
+	struct shared shared;	      /* not attached */
 	struct listen_socket *socket; /* owned, their descriptors too */
 	size_t socket_count;
 	struct publish_kept kept; /* owned, its descriptors too; map_fd -1: nothing was kept */

@@ -79,7 +79,8 @@
 	X(UPSTREAM_UNREACHABLE, "upstream_unreachable", "upstream: queries that ICMP, routing or a refused connection ended") \
 	X(UPSTREAM_SEND_ERROR, "upstream_send_errors", "upstream: UDP messages that could not be sent") \
 	X(UPSTREAM_MALFORMED, "upstream_malformed", "upstream: messages ignored: no response, no sane header or question") \
-	X(UPSTREAM_WRONG_QUESTION, "upstream_wrong_question", "upstream: messages ignored: nobody waits for that question (any more)") \
+	X(UPSTREAM_WRONG_QUESTION, "upstream_wrong_question", \
+	  "upstream: messages ignored: nobody waits for that question (any more)") \
 	X(UPSTREAM_WRONG_SOURCE, "upstream_wrong_source", "upstream: messages ignored: not from the server that was asked") \
 	X(UPSTREAM_WRONG_PORT, "upstream_wrong_port", "upstream: messages ignored: to another port than the query left from") \
 	X(UPSTREAM_WRONG_ID, "upstream_wrong_id", "upstream: messages ignored: wrong id") \
@@ -87,7 +88,8 @@
 	X(UPSTREAM_WRONG_COOKIE, "upstream_wrong_cookie", "upstream: messages ignored: the cookie is missing or not ours") \
 	X(UPSTREAM_SUSPECT, "upstream_suspect", "upstream: queries given up over UDP since replies may be forged") \
 	X(UPSTREAM_SOCKETS, "upstream_sockets", "upstream: UDP sockets made") \
-	X(UPSTREAM_SOCKET_LIMIT, "upstream_socket_limit", "upstream: times that a UDP socket was used for longer since no more may be made") \
+	X(UPSTREAM_SOCKET_LIMIT, "upstream_socket_limit", \
+	  "upstream: times that a UDP socket was used for longer since no more may be made") \
 	X(UPSTREAM_TCP, "upstream_tcp", "upstream: TCP connections begun, those for TLS included") \
 	X(UPSTREAM_TCP_CLOSED, "upstream_tcp_closed", "upstream: connections that ended while queries waited on them") \
 	X(UPSTREAM_TLS_FAILURES, "upstream_tls_failures", "upstream: TLS handshakes that failed, or showed a wrong name or pin") \
@@ -105,16 +107,20 @@
 	X(RESOLVE_JOINED, "resolve_joined", "resolver: queries that joined a question under way") \
 	X(RESOLVE_REFRESHED, "resolve_refreshed", "resolver: entries that were asked for again before they ended") \
 	X(RESOLVE_ANSWERS, "resolve_answers", "resolver: responses given back") \
-	X(RESOLVE_FROM_CACHE, "resolve_from_cache", "resolver: queries that zones or the cache could answer by the time they arrived") \
+	X(RESOLVE_FROM_CACHE, "resolve_from_cache", \
+	  "resolver: queries that zones or the cache could answer by the time they arrived") \
 	X(RESOLVE_FAILED, "resolve_failed", "resolver: questions that no upstream answered") \
-	X(RESOLVE_STALE, "resolve_stale", "resolver: queries answered stale while or since their question was not answered (RFC 8767)") \
-	X(RESOLVE_RESTARTED, "resolve_restarted", "resolver: questions asked again since a flush or a change of zones overtook them") \
+	X(RESOLVE_STALE, "resolve_stale", \
+	  "resolver: queries answered stale while or since their question was not answered (RFC 8767)") \
+	X(RESOLVE_RESTARTED, "resolve_restarted", \
+	  "resolver: questions asked again since a flush or a change of zones overtook them") \
 	X(RESOLVE_LOOPS, "resolve_loops", "resolver: queries of our own that came back to us") \
 	X(RESOLVE_CHAINS, "resolve_chains", "resolver: answers put together from several") \
 	X(RESOLVE_LEFT_OUT, "resolve_left_out", "resolver: records of replies that were not kept") \
 	X(RESOLVE_USELESS, "resolve_useless", "resolver: replies that answer nothing or are malformed") \
 	X(RESOLVE_LIMIT_TOTAL, "resolve_limit_total", "resolver: queries dropped since too many are under way") \
-	X(RESOLVE_LIMIT_CLIENT, "resolve_limit_client", "resolver: queries dropped since too many of their client's prefix are under way") \
+	X(RESOLVE_LIMIT_CLIENT, "resolve_limit_client", \
+	  "resolver: queries dropped since too many of their client's prefix are under way") \
 	X(RESOLVE_NO_MEMORY, "resolve_no_memory", "resolver: queries dropped for lack of memory") \
 	X(RESOLVE_RING_BAD, "resolve_ring_bad", "resolver: records of the fastpath's rings that failed their checks") \
 	X(RESOLVE_RING_FULL, "resolve_ring_full", "resolver: responses dropped since the fastpath's ring was full") \

@@ -15,7 +15,7 @@ struct snapshot {
 	struct settings settings;
 	const struct policy *policy;	  /* borrowed from the process until the snapshot is gone; NULL: nobody may recurse */
 	const struct cache_reader *cache; /* borrowed for the life of the process; NULL: there is no cache */
-	uint64_t generation; /* zone_set_generation(zones) */
+	uint64_t generation;		  /* zone_set_generation(zones) */
 };
 
 /* Takes zones. ERR_NOMEM leaves it the caller's. */
