@@ -1,5 +1,5 @@
 # bench: ceilings, generator and the micro benchmark, into $(O)/bench/. `make bench-build` builds, bench/run runs.
-BENCH_PROGS := echo_xdp echo_socket answer_micro generate cache_micro
+BENCH_PROGS := echo_xdp echo_socket answer_micro generate cache_micro exchange_micro
 BENCH_BIN   := $(addprefix $(O)/bench/,$(BENCH_PROGS))
 
 $(O)/gen/%.bpf.o: bench/%.bpf.c
@@ -22,6 +22,9 @@ $(O)/bench/generate: $(O)/obj/bench/generate.o $(O)/obj/bench/generate_udp.o $(O
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/bench/answer_micro: $(O)/obj/bench/micro/answer_micro.o $(O)/libunit.a $(O)/libskua.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(JEMALLOC)
+$(O)/bench/exchange_micro: $(O)/obj/bench/micro/exchange_micro.o $(O)/libskua.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(JEMALLOC)
 $(O)/bench/cache_micro: $(O)/obj/bench/micro/cache_micro.o $(O)/libunit.a $(O)/libskua.a

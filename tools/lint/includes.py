@@ -18,7 +18,7 @@ MAY_SEE = {
     "slowpath": DATA + ["fastpath/table", "fastpath/answer", "config"],
     # The command supervises: it makes sockets, XDP programs and shared memory for the parts.
     "tools": DATA + ["fastpath/table", "fastpath/xdp", "slowpath", "config", "bpf"],
-    "bench": DATA + ["fastpath/table", "fastpath/answer", "tests"],
+    "bench": DATA + ["fastpath/table", "fastpath/answer", "slowpath", "config", "tests"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
