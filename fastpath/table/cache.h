@@ -136,9 +136,13 @@ void cache_writer_stats(const struct cache_writer *w, struct cache_stats *out);
 void cache_walk(struct cache_writer *w, unsigned shard, bool (*visit)(void *user, const struct cache_entry *e), void *user);
 
 /* --- the file ------------------------------------------------------------------------------------------------------- */
-/* Writes the fresh entries of one epoch state to a new file beside path, then renames it. wall_s converts times. Linear; any thread while no
- * shard is being written (the caller stops the workers or calls it per shard from them; see cache_file.c). */
-MUST_USE enum err cache_file_save(struct cache_writer *w, const char *path, int64_t wall_s, uint32_t now_s, uint64_t *entries);
-/* Stores what the file holds and is still fresh. Damage: ERR_CORRUPT with *why, and what came before it is kept. */
-MUST_USE enum err cache_file_load(struct cache_writer *w, const char *path, int64_t wall_s, uint32_t now_s, uint64_t *entries,
-				  const char **why);
+/* Writes what is fresh, of its partition's epoch, and neither a failure nor stale to path.new, and renames that to path: mode 0600, durable. settings:
+ * a hash of what gives partitions their meaning, so that a file made with others is not loaded. wall_s, now_s: the two clocks of base/clock.h. Linear; while
+ * it runs no shard may be written. ERR_NOMEM, ERR_RANGE (a long path), and what the system calls say; then the old file stays. */
+MUST_USE enum err cache_file_save(struct cache_writer *w, const char *path, uint64_t settings, int64_t wall_s, uint32_t now_s,
+				  uint64_t *entries);
+/* Stores what the file holds and is still fresh, with the current epochs; TTLs go on from where they were. While it runs no shard may be written by others.
+ * *entries: how many were stored, whatever is returned. ERR_CORRUPT: damage or another version, and what came before it is kept; ERR_NOTFOUND: there is no
+ * file, or it was made with other settings; ERR_IO and others. *why: a sentence about the file unless it is ERR_OK. */
+MUST_USE enum err cache_file_load(struct cache_writer *w, const char *path, uint64_t settings, int64_t wall_s, uint32_t now_s,
+				  uint64_t *entries, const char **why);

@@ -186,3 +186,60 @@ bool cache_entries_is_true(const struct cache_entry *e)
 	made->hash = e->hash;
 	return cache_entries_are_equal(made, e);
 }
+
+/* What lies outside of the spans. */
+static uint32_t copy_outside(uint8_t *out, const struct cache_entry *e)
+{
+	uint32_t pos = 0, from = 0;
+
+	for (unsigned s = 0; s < 3; s++) {
+		if (e->span[s].begin == e->span[s].end)
+			continue;
+		memcpy(out + pos, cache_entry_body(e) + from, e->span[s].begin - from);
+		pos += e->span[s].begin - from;
+		from = e->span[s].end;
+	}
+	memcpy(out + pos, cache_entry_body(e) + from, e->body_bytes - from);
+	return pos + e->body_bytes - from;
+}
+
+uint32_t cache_entries_use(const struct cache_entry *e)
+{
+	uint8_t *message = malloc(e->body_bytes + 1u), name[NAME_MAX_BYTES];
+	uint32_t sum = 0;
+
+	if (!message)
+		give_up("no memory");
+	memcpy(name, cache_entry_name(e), e->name_bytes);
+	sum += name_labels(name);
+	memcpy(message, cache_entry_body(e), e->body_bytes);
+	for (unsigned i = 0; i < e->rr_count; i++)
+		store_be32(message + cache_entry_ttl_at(e)[i], 1);
+	for (unsigned i = 0; i < e->pointer_count; i++)
+		store_be16(message + cache_entry_pointer_at(e)[i], 1);
+	for (unsigned i = 0; i < e->body_bytes; i++)
+		sum += message[i];
+	free(message);
+	/* The same without spans, in as much room as that takes: offsets behind a span move by its length. */
+	uint32_t spans = 0, outside = e->body_bytes;
+	for (unsigned s = 0; s < 3; s++)
+		outside -= (uint32_t)(e->span[s].end - e->span[s].begin);
+	message = malloc(outside + 1u);
+	if (!message || copy_outside(message, e) != outside)
+		give_up("spans that overlap");
+	for (unsigned i = 0, s = 0; i < e->rr_count; i++) {
+		for (; s < 3 && (e->span[s].begin == e->span[s].end || e->span[s].end <= cache_entry_ttl_at(e)[i]); s++)
+			spans += (uint32_t)(e->span[s].end - e->span[s].begin);
+		if (s == 3 || cache_entry_ttl_at(e)[i] < e->span[s].begin)
+			store_be32(message + cache_entry_ttl_at(e)[i] - spans, 1);
+	}
+	spans = 0;
+	for (unsigned i = 0, s = 0; i < e->pointer_count; i++) {
+		for (; s < 3 && (e->span[s].begin == e->span[s].end || e->span[s].end <= cache_entry_pointer_at(e)[i]); s++)
+			spans += (uint32_t)(e->span[s].end - e->span[s].begin);
+		if (s == 3 || cache_entry_pointer_at(e)[i] < e->span[s].begin)
+			store_be16(message + cache_entry_pointer_at(e)[i] - spans, 1);
+	}
+	free(message);
+	return sum + outside + e->count[0] + e->count[1] + e->count[2];
+}

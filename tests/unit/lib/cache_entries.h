@@ -32,3 +32,5 @@ uint32_t cache_entries_seed(const struct cache_entry *e);
 bool cache_entries_are_equal(const struct cache_entry *a, const struct cache_entry *b);
 /* Whether every octet is what cache_entries_make would make of the entry's question and seed. */
 bool cache_entries_is_true(const struct cache_entry *e);
+/* Uses all that cache_entry_check promises, within a message of the right size: a sanitizer tells. Returns something of it. */
+uint32_t cache_entries_use(const struct cache_entry *e);
