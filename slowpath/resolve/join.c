@@ -14,6 +14,8 @@
 #define SECTION_ANSWER 0u
 #define SECTION_AUTHORITY 1u
 #define RR_FIXED_BYTES 10u
+#define DATA_NAMES_MAX 3u
+#define REPLY_FIRST_BYTES 1024u
 #define QUERY_MAX_BYTES (DNS_HEADER_BYTES + NAME_MAX_BYTES + 4u + EDNS_OPT_FIXED_BYTES)
 
 /* A plain question that is being answered by a worker, perhaps another one. The home worker's but for bytes and message, which are the
@@ -33,8 +35,9 @@ struct join {
 	unsigned parts;
 	bool is_aa;		      /* the first part is a zone's */
 	uint8_t name[NAME_MAX_BYTES]; /* where the chain has come to, lower-cased */
-	size_t bytes;
-	uint8_t reply[DNS_MESSAGE_MAX_BYTES];
+	size_t bytes, capacity;
+	size_t owner_at; /* of the last owner that was written out; 0: none */
+	uint8_t *reply;	 /* owned; grows with what comes, up to DNS_MESSAGE_MAX_BYTES */
 };
 
 enum step { STEP_END, STEP_ON, STEP_BROKEN };
@@ -59,16 +62,48 @@ static uint32_t make_query(const struct join *j, uint8_t *msg)
 	return (uint32_t)(pos + 4 + EDNS_OPT_FIXED_BYTES);
 }
 
+/* Room for that many more octets. False: there is none, or no memory. */
+static bool reserve(struct join *j, size_t count)
+{
+	size_t need = j->bytes + count, capacity = MAX(j->capacity, REPLY_FIRST_BYTES);
+	while (capacity < need)
+		capacity *= 2;
+	capacity = MIN(capacity, DNS_MESSAGE_MAX_BYTES);
+	if (need > capacity)
+		return false;
+	if (capacity == j->capacity)
+		return true;
+	uint8_t *grown = realloc(j->reply, capacity);
+	if (!grown)
+		return false;
+	j->reply = grown;
+	j->capacity = capacity;
+	return true;
+}
+
 static bool append(struct join *j, const void *from, size_t count)
 {
-	if (count > sizeof(j->reply) - j->bytes)
+	if (!reserve(j, count))
 		return false;
 	memcpy(j->reply + j->bytes, from, count);
 	j->bytes += count;
 	return true;
 }
 
-/* One record of a part, uncompressed, to the end of the reply; what it says of the chain. False: malformed, or no room. */
+/* An RRset repeats its owner: a pointer from its second record on keeps large ones within a message. */
+static bool append_owner(struct join *j, const uint8_t *owner, size_t owner_bytes)
+{
+	uint8_t pointer[2];
+	size_t at = j->bytes;
+	if (j->owner_at && memcmp(j->reply + j->owner_at, owner, owner_bytes) == 0) {
+		store_be16(pointer, (uint16_t)(~DNS_POINTER_MAX | j->owner_at));
+		return append(j, pointer, sizeof(pointer));
+	}
+	j->owner_at = at <= DNS_POINTER_MAX ? at : 0;
+	return append(j, owner, owner_bytes);
+}
+
+/* One record of a part, its data uncompressed, to the end of the reply; what it says of the chain. False: malformed, or no room. */
 static bool append_record(struct join *j, const uint8_t *msg, size_t bytes, size_t *pos, unsigned section, bool *is_found)
 {
 	uint8_t owner[NAME_MAX_BYTES];
@@ -77,10 +112,12 @@ static bool append_record(struct join *j, const uint8_t *msg, size_t bytes, size
 		return false;
 	const uint8_t *fixed = msg + *pos;
 	uint16_t type = load_be16(fixed), length = load_be16(fixed + 8);
-	if (!append(j, owner, owner_bytes) || !append(j, fixed, RR_FIXED_BYTES))
+	/* Names in it may get longer by what is written out: at most three in types that may be compressed. */
+	if (!append_owner(j, owner, owner_bytes) || !append(j, fixed, RR_FIXED_BYTES) ||
+	    !reserve(j, MIN(length + DATA_NAMES_MAX * NAME_MAX_BYTES, DNS_MESSAGE_MAX_BYTES - j->bytes)))
 		return false;
 	uint8_t *data = j->reply + j->bytes;
-	if (rdata_from_message(type, msg, bytes, *pos + RR_FIXED_BYTES, length, data, sizeof(j->reply) - j->bytes, &data_bytes) !=
+	if (rdata_from_message(type, msg, bytes, *pos + RR_FIXED_BYTES, length, data, j->capacity - j->bytes, &data_bytes) !=
 	    ERR_OK)
 		return false;
 	store_be16(data - 2, (uint16_t)data_bytes);
@@ -131,6 +168,7 @@ static enum step take_part(struct join *j, const uint8_t *msg, size_t bytes)
 		return STEP_END;
 	}
 	j->bytes = answer_end; /* more of the answer follows */
+	j->owner_at = 0;
 	store_be16(j->reply + 8, 0);
 	return STEP_ON;
 }
@@ -232,10 +270,22 @@ static void go_on(struct join *j, enum step step)
 		question_fail(q, EDE_OTHER);
 }
 
+/* Header and question; counts and rcode follow with the parts. */
+static bool begin_reply(struct join *j)
+{
+	const struct question *q = j->question;
+	uint8_t header[DNS_HEADER_BYTES] = { 0 }, tail[4];
+	store_be16(header + 2, DNS_QR | DNS_RA);
+	store_be16(header + 4, 1);
+	store_be16(tail, q->type);
+	store_be16(tail + 2, RR_CLASS_IN);
+	return append(j, header, sizeof(header)) && append(j, q->name, q->name_bytes) && append(j, tail, sizeof(tail));
+}
+
 void join_begin(struct question *q, const struct cache_entry *first)
 {
 	struct worker *w = q->worker;
-	struct join *j = q->first_waiter ? malloc(sizeof(*j)) : NULL; /* no one to put it together for: a refresh */
+	struct join *j = q->first_waiter ? calloc(1, sizeof(*j)) : NULL; /* no one to put it together for: a refresh */
 	enum step step = STEP_ON;
 	if (!j) {
 		if (!q->first_waiter)
@@ -244,20 +294,13 @@ void join_begin(struct question *q, const struct cache_entry *first)
 			question_fail(q, EDE_OTHER);
 		return;
 	}
-	memset(j, 0, offsetof(struct join, reply));
-	memset(j->reply, 0, DNS_HEADER_BYTES);
 	j->question = q;
 	q->join = j;
 	timer_wheel_clear(&w->timers, &q->stale_timer);
 	memcpy(j->name, q->name, q->name_bytes);
-	store_be16(j->reply + 2, DNS_QR | DNS_RA);
-	store_be16(j->reply + 4, 1);
-	j->bytes = DNS_HEADER_BYTES;
-	(void)append(j, q->name, q->name_bytes);
-	store_be16(j->reply + j->bytes, q->type);
-	store_be16(j->reply + j->bytes + 2, RR_CLASS_IN);
-	j->bytes += 4;
-	if (first) {
+	if (!begin_reply(j))
+		step = STEP_BROKEN;
+	if (first && step == STEP_ON) {
 		struct answer_query query = { .msg = w->message,
 					      .capacity_bytes = sizeof(w->message),
 					      .client = q->first_waiter->client };
@@ -296,5 +339,6 @@ void join_cancel(struct join *j)
 {
 	if (j->part)
 		j->part->join = NULL;
+	free(j->reply);
 	free(j);
 }

@@ -154,8 +154,7 @@ static void store(struct question *q, const struct cache_entry *entry) { (void)!
 /* Whether an expired entry may be served stale. */
 static bool is_usable_stale(const struct worker *w, const struct cache_entry *e)
 {
-	return !(e->flags & (CACHE_F_FAILURE | CACHE_F_JOIN)) &&
-	       entry_expired_s(e, w->answer.now_s) < w->resolve->set.stale_for_s;
+	return !(e->flags & CACHE_F_FAILURE) && entry_expired_s(e, w->answer.now_s) < w->resolve->set.stale_for_s;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------------ */
@@ -200,7 +199,8 @@ static void give_stale(struct question *q)
 	struct worker *w = q->worker;
 	const struct resolve_settings *set = &w->resolve->set;
 	struct cache_hit hit;
-	if (!q->first_waiter || q->join || read_cache(q, &hit) != CACHE_EXPIRED || !is_usable_stale(w, hit.entry))
+	if (!q->first_waiter || q->join || read_cache(q, &hit) != CACHE_EXPIRED || !is_usable_stale(w, hit.entry) ||
+	    (hit.entry->flags & CACHE_F_JOIN)) /* a chain that goes on elsewhere may take long as well */
 		return;
 	struct cache_entry *stale = (struct cache_entry *)w->scratch;
 	struct waiter *waiters = q->first_waiter;
@@ -237,7 +237,10 @@ void question_fail(struct question *q, int16_t ede)
 		struct cache_entry *stale = (struct cache_entry *)w->scratch;
 		entry_make_stale(stale, w->answer.now_s, set->stale_ttl_s, set->stale_ttl_s, q->epoch);
 		store(q, stale);
-		question_complete(q, stale, false);
+		if ((stale->flags & CACHE_F_JOIN) && !q->is_plain)
+			join_begin(q, stale);
+		else
+			question_complete(q, stale, false);
 		return;
 	}
 	struct cache_entry *failure = (struct cache_entry *)w->entry;

@@ -35,6 +35,18 @@ static void say_cname_to_ours(struct reply *r, const char *name, uint16_t type)
 	reply_add(r, 0, "www.ours.test.", "A", 300, "198.51.100.66");
 }
 
+static void say_cname_to_ours_briefly(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	reply_add(r, 0, name, "CNAME", 1, "www.ours.test.");
+}
+
+static void say_cname_to_loop(struct reply *r, const char *name, uint16_t type)
+{
+	reply_init(r, name, type, DNS_RA);
+	reply_add(r, 0, name, "CNAME", 300, "loop.ours.test.");
+}
+
 static void say_cname_to_back(struct reply *r, const char *name, uint16_t type)
 {
 	reply_init(r, name, type, DNS_RA);
@@ -510,6 +522,81 @@ Test(resolve, a_chain_that_the_upstream_did_not_follow_is_followed, .init = setu
 		expect("open.test.", RR_A, "NOERROR | open.test. 300 CNAME www.example.; www.example. 300 A 192.0.2.1 |");
 		cr_assert_eq(atomic_load(&fake.asked), 2, "both parts are cached");
 	}
+}
+
+Test(resolve, a_chain_from_our_zone_goes_on_outside_and_back, .init = setup, .fini = world_stop)
+{
+	static const struct zones_text zone = {
+		"ours.test.", "@ 60 SOA ns hm 1 2 3 4 5\n@ 60 NS ns\nns 60 A 198.51.100.9\nwww 60 A 198.51.100.1\n"
+			      "out 60 CNAME www.example.\nround 60 CNAME in.example.\n"
+			      "loop 60 CNAME loop.example.\n$ORIGIN d.ours.test.\n@ 60 DNAME www.example.\n"
+	};
+	world_publish(&zone, 1);
+	fake_script("in.example.", say_cname_to_ours, 0);
+	fake_script("loop.example.", say_cname_to_loop, 0);
+	expect("out.ours.test.", RR_A, "NOERROR aa | out.ours.test. 60 CNAME www.example.; www.example. 300 A 192.0.2.1 |");
+	cr_assert_eq(atomic_load(&fake.asked), 1);
+	expect("out.ours.test.", RR_A, "NOERROR aa | out.ours.test. 60 CNAME www.example.; www.example. 300 A 192.0.2.1 |");
+	cr_assert_eq(atomic_load(&fake.asked), 1, "the rest is cached");
+	expect("round.ours.test.", RR_A,
+	       "NOERROR aa | round.ours.test. 60 CNAME in.example.; in.example. 300 CNAME www.ours.test.; "
+	       "www.ours.test. 60 A 198.51.100.1 |");
+	expect("x.d.ours.test.", RR_A,
+	       "NOERROR aa | d.ours.test. 60 DNAME www.example.; x.d.ours.test. 60 CNAME x.www.example.; "
+	       "x.www.example. 300 A 192.0.2.1 |");
+	unsigned before = atomic_load(&fake.asked);
+	expect("loop.ours.test.", RR_A,
+	       "NOERROR aa | loop.ours.test. 60 CNAME loop.example.; loop.example. 300 CNAME loop.ours.test. |");
+	cr_assert_leq(atomic_load(&fake.asked), before + 1, "a loop ends");
+	/* Who waits for the same goes upstream once. */
+	struct client c[50];
+	fake_script("www.example.", say_address, 100);
+	flush_name("www.example.", 0, 1);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++)
+		client_ask(&c[i], "out.ours.test.", RR_A);
+	before = atomic_load(&fake.asked);
+	for (unsigned i = 0; i < ARRAY_LEN(c); i++) {
+		char *text = client_text(&c[i]);
+		cr_assert(strstr(text, "192.0.2.1"), "%s", text);
+		free(text);
+		client_fini(&c[i]);
+	}
+	cr_assert_leq(atomic_load(&fake.asked), before + 1);
+}
+
+static void say_many(struct reply *r, const char *name, uint16_t type)
+{
+	uint8_t data[4] = { 192, 0, 0, 0 };
+	reply_init(r, name, type, DNS_RA);
+	for (unsigned i = 0; i < 2000; i++) {
+		store_be16(data + 2, (uint16_t)i);
+		reply_add_wire(r, 0, name, RR_A, RR_CLASS_IN, 300, data, 4);
+	}
+}
+
+Test(resolve, large_answers_are_given_whole_and_joined_too, .init = setup, .fini = world_stop)
+{
+	struct client c;
+	fake_script("www.example.", say_many, 0);
+	fake_script("open.test.", say_open_chain, 0);
+	static const char *const names[] = { "www.example.", "open.test." };
+	for (unsigned i = 0; i < 2; i++) {
+		client_ask(&c, names[i], RR_A);
+		free(client_text(&c));
+		cr_assert_eq(dns_ancount(c.message), 2000 + i);
+		client_fini(&c);
+	}
+}
+
+Test(resolve, a_chain_is_served_stale_too, .init = setup, .fini = world_stop)
+{
+	world_publish(&ours, 1);
+	ttl = 1;
+	fake_script("in.example.", say_cname_to_ours_briefly, 0);
+	expect("in.example.", RR_A, "NOERROR | in.example. 1 CNAME www.ours.test.; www.ours.test. 60 A 198.51.100.1 |");
+	fake_script("in.example.", NULL, 0);
+	sleep_ms(2100);
+	expect("in.example.", RR_A, "NOERROR | in.example. 30 CNAME www.ours.test.; www.ours.test. 60 A 198.51.100.1 |");
 }
 
 Test(resolve, a_chain_whose_rest_fails_fails, .init = setup, .fini = world_stop)
