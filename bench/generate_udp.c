@@ -114,8 +114,13 @@ struct generate_wire *generate_udp(const struct generate_options *o)
 	struct udp_wire *w = calloc(1, sizeof(*w));
 	int bytes = SOCKET_BUFFER_BYTES;
 
-	if (!w || !(w->fd = calloc(o->flows, sizeof(*w->fd))))
+	if (!w)
 		return NULL;
+	w->fd = calloc(o->flows, sizeof(*w->fd));
+	if (!w->fd) {
+		free(w);
+		return NULL;
+	}
 	w->wire = (struct generate_wire){ udp_send, udp_receive, udp_wait, udp_close };
 	w->epoll = epoll_create1(0);
 	for (; w->flows < o->flows; w->flows++) {
@@ -125,6 +130,7 @@ struct generate_wire *generate_udp(const struct generate_options *o)
 		if (fd < 0 || connect(fd, (const struct sockaddr *)&o->server, sizeof(o->server)) < 0 ||
 		    epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
 			fprintf(stderr, "generate: socket of flow %u: %s\n", w->flows, strerror(errno));
+			udp_close(&w->wire);
 			return NULL;
 		}
 		if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)

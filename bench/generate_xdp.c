@@ -197,5 +197,6 @@ struct generate_wire *generate_xdp(const struct generate_options *o)
 failed:
 	fprintf(stderr, "generate: AF_XDP on %s: %s\n", o->interface,
 		ifindex ? strerror(error < 0 ? -error : error) : "no such interface");
+	free(w);
 	return NULL;
 }

@@ -137,7 +137,7 @@ void cached_render(struct walk *w, const struct cache_entry *e, uint32_t now_s)
 
 	w->rcode = e->rcode;
 	if (unlikely(e->ede != EDE_NONE))
-		w->q->ede = e->ede;
+		w->q->ede = (int16_t)(unsigned char)e->ede;
 	if (unlikely(r->pos + bytes > r->limit || (shift != 0 && r->pos + e->body_bytes > DNS_POINTER_MAX))) {
 		r->is_full = true;
 		return;

@@ -162,7 +162,7 @@ def test_the_slowpath_owns_its_state_when_it_has_a_user(zone):
 # --- the verbs ---------------------------------------------------------------------------------------------------------------
 
 STATUS = {"version", "state", "pid", "uptime_s", "config", "run", "generation", "zones", "segments", "answers", "parts", "interfaces",
-          "queues", "threads"}
+          "queues", "threads", "cache"}
 PART = {"name", "state", "pid", "uptime_s", "restarts", "hangs", "threads", "live_generation", "last_exit", "counters"}
 
 

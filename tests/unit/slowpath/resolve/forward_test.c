@@ -256,7 +256,7 @@ Test(forward, a_closed_port_costs_no_time_and_opens_the_circuit)
 		struct got g = ask();
 		cr_assert_eq(g.result, FORWARD_REPLY);
 		cr_assert_str_eq(g.server, s[1]->text);
-		cr_assert_lt(g.took_ns, 100 * MS);
+		cr_assert_lt(g.took_ns, 400 * MS, "less than any timeout");
 	}
 	cr_assert(upstream_is_out(knowledge(0)));
 	cr_assert_leq(counted(C_UPSTREAM_FAILOVERS), 3, "it is left out then");
@@ -736,7 +736,7 @@ Test(forward, status_and_test_tell_what_is_known)
 	cr_assert_str_eq(json_string_value(json_object_get(up, "edns")), "yes");
 	cr_assert_gt(json_real_value(json_object_get(up, "usual_ms")), 0);
 	json_decref(status);
-	json_t *test = forward_test(w.table, NULL, 0, 500);
+	json_t *test = forward_test(w.table, NULL, 0, 2000);
 	cr_assert_eq(json_array_size(test), 4, "UDP and TCP of both");
 	static const char *const want[] = { "reply", "reply", "unreachable", "unreachable" };
 	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
