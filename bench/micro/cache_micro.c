@@ -260,7 +260,7 @@ static double our_ratio(const uint32_t *requests, uint32_t count)
 			store(&q);
 		}
 	}
-	return (double)hits / (count - count / 2);
+	return (double)hits / (double)(count - count / 2);
 }
 
 static double lru_ratio(const uint32_t *requests, uint32_t count, uint32_t names, uint32_t capacity)
@@ -298,7 +298,7 @@ static double lru_ratio(const uint32_t *requests, uint32_t count, uint32_t names
 	free(newer);
 	free(older);
 	free(is_in);
-	return (double)hits / (count - count / 2);
+	return (double)hits / (double)(count - count / 2);
 }
 
 /* A heap of (next use, name) with the latest on top; entries that are out of date are skipped. */
@@ -373,7 +373,7 @@ static double optimal_ratio(const uint32_t *requests, uint32_t count, uint32_t n
 	free(next);
 	free(at);
 	free(heap);
-	return (double)hits / (count - count / 2);
+	return (double)hits / (double)(count - count / 2);
 }
 
 static int measure_ratios(uint32_t count)
