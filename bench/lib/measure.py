@@ -19,6 +19,7 @@ OVERLOAD = 0.10
 START_RATE = 40_000
 STEPS = 5           # halvings of the last doubling: the answer is within 3 %
 LATENCY_RATE = 20_000
+QUIET = 0.15            # of one CPU: what the rest of the machine may use
 
 
 class Generator:
@@ -113,6 +114,7 @@ def measure(server, generator, prepare=None):
     try:
         if prepare:
             prepare()
+        others = net.others_share(server.pids(), 1)
         frames, answered = net.frames_sent(), server.xdp_answers()
         row = {"rate": highest_rate(generator)}
         row["cpu_us"], row["fixed_answered"] = cpu_at_fixed_rate(generator, server)
@@ -120,6 +122,7 @@ def measure(server, generator, prepare=None):
             latency = generator.latency()
             row.update({f"latency_{k}_us": v for k, v in latency.get("latency_us", {}).items()})
         row["pss_mib"] = net.pss_mib(server.pids())
+        row["others_cpu"] = max(others, net.others_share(server.pids(), 1))
         if answered is not None:
             left = net.frames_sent() - frames
             row["xdp_share"] = (server.xdp_answers() - answered) / max(left, 1)
@@ -156,6 +159,10 @@ def show(result):
         cell = lambda key, form: format(row[key]["median"], form) if key in row else "-"  # noqa: E731
         print(f"{name:12} {rate['median']:10.0f} {'(%.0f..%.0f)' % (rate['min'], rate['max']):>22} {cell('cpu_us', '.2f'):>7} {cell('pss_mib', '.1f'):>8} "
               f"{cell('latency_p50_us', '.0f'):>7} {cell('latency_p99_us', '.0f'):>7} {cell('xdp_share', '.4f'):>7}")
+    disturbed = [f"{name} ({row['others_cpu']['max']:.2f} of a CPU)" for name, row in result["servers"].items()
+                 if row.get("others_cpu", {"max": 0})["max"] > QUIET]
+    if disturbed:
+        print("\nnot to be trusted: other processes ran beside " + ", ".join(disturbed))
     print()
     for name, r in result["ratios"].items():
         print(f"{name:32} {r['median']:.2f} ({r['min']:.2f}..{r['max']:.2f})")

@@ -82,6 +82,16 @@ def cpu_ns(pids):
     return total
 
 
+def others_share(pids, seconds):
+    """How much of one CPU everything but these processes uses: what disturbs a measurement. (/proc/stat: 1 is all of one CPU)"""
+    def busy():
+        fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+        return (sum(fields[:3]) + sum(fields[5:8])) / os.sysconf("SC_CLK_TCK")     # all but idle and iowait; steal is in
+    before, own = busy(), cpu_ns(pids)
+    time.sleep(seconds)
+    return max(0.0, busy() - before - (cpu_ns(pids) - own) / 1e9) / seconds
+
+
 def tree(pid):
     """pid and all its descendants."""
     children = {}
