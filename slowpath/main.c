@@ -34,6 +34,8 @@ struct slowpath {
 	struct zone_image_files files;
 	struct loader *loader;
 	struct cache_writer *cache;	 /* NULL: no recursion, as resolve */
+	char *cache_file;		 /* owned; NULL: none */
+	uint64_t cache_settings;	 /* what makes the file ours: cache_file_save */
 	struct resolve *_Atomic resolve; /* the loader's thread reads it */
 	struct listen *listen;
 	struct control_server *control;
@@ -163,6 +165,54 @@ static enum err fill_store(void *user, const char **why)
 	return err;
 }
 
+/* What gives the one partition its meaning: who is asked for what. */
+static uint64_t hash_forwarding(const struct config *c)
+{
+	uint64_t hash = c->forward_count;
+	for (size_t i = 0; i < c->forward_count; i++) {
+		const struct config_forward *f = &c->forward[i];
+		hash = (hash << 7 | hash >> 57) ^ name_hash(f->zone.name, f->zone.name_bytes) ^ f->dnssec;
+		for (size_t k = 0; k < f->count; k++)
+			for (const char *t = f->to[k].address.text; *t; t++)
+				hash = hash * 0x100000001b3u ^ (uint8_t)*t;
+	}
+	return hash;
+}
+
+/* A cache that nobody has written to yet begins with what the file holds. Before there are workers. */
+static void load_cache(struct slowpath *s)
+{
+	struct cache_stats stats;
+	uint64_t entries = 0;
+	const char *why = "";
+	if (!*s->config->cache.file)
+		return;
+	s->cache_file = strdup(s->config->cache.file);
+	s->cache_settings = hash_forwarding(s->config);
+	cache_writer_stats(s->cache, &stats);
+	if (!s->cache_file || stats.stores > 0)
+		return;
+	enum err err =
+		cache_file_load(s->cache, s->cache_file, s->cache_settings, clock_wall_s(), clock_mono_s(), &entries, &why);
+	if (err == ERR_OK)
+		log_write(M_CACHE_LOADED, "%llu entries from %s", (unsigned long long)entries, s->cache_file);
+	else if (err != ERR_NOTFOUND) /* the first start, or another configuration */
+		log_write(M_CACHE_FILE, "%s: %s; %llu entries are taken", s->cache_file, why, (unsigned long long)entries);
+}
+
+/* After the workers have ended. */
+static void save_cache(struct slowpath *s)
+{
+	uint64_t entries = 0;
+	if (!s->cache || !s->cache_file)
+		return;
+	enum err err = cache_file_save(s->cache, s->cache_file, s->cache_settings, clock_wall_s(), clock_mono_s(), &entries);
+	if (err == ERR_OK)
+		log_write(M_CACHE_SAVED, "%llu entries into %s", (unsigned long long)entries, s->cache_file);
+	else
+		log_write(M_CACHE_FILE, "%s can't be written: %s", s->cache_file, err_text(err));
+}
+
 /* Resolver workers behind the threads of listen/: counter blocks, mark arrays and log rings are theirs in that order. Without a cache, or if
  * anything fails, nothing is resolved, and what is ours is answered all the same. */
 static void start_resolver(struct slowpath *s)
@@ -187,8 +237,10 @@ static void start_resolver(struct slowpath *s)
 					 .worker_wake = shared->worker_wake,
 					 .thread_wake = shared->thread_wake };
 	struct resolve *resolve;
-	if (err == ERR_OK)
+	if (err == ERR_OK) {
+		load_cache(s);
 		err = resolve_start(&resolve, &config);
+	}
 	if (err == ERR_OK)
 		atomic_store(&s->resolve, resolve);
 	if (err != ERR_OK)
@@ -465,12 +517,14 @@ static void stop(struct slowpath *s)
 	loader_destroy(s->loader);
 	listen_stop(s->listen);
 	resolve_stop(s->resolve);
+	save_cache(s);
 	snapshot_publish(&s->holder, NULL);
 	publisher_destroy(s->publisher);
 	zone_store_destroy(s->store);
 	local_zones_fini();
 	zone_image_files_fini(&s->files);
 	cache_writer_detach(s->cache);
+	free(s->cache_file);
 	drop_config(s);
 	handover_fini(&s->handover);
 }

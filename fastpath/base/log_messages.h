@@ -89,6 +89,9 @@
 	X(XDP_REPLY_ROUTE, "SK-XDP-028", LOG_XDP, LOG_LEVEL_WARNING, "xdp.reply: route is not available in this version; replies swap addresses.", "Set xdp.reply: swap.") \
 	X(XDP_CONFIG, "SK-XDP-029", LOG_XDP, LOG_LEVEL_ERROR, "The fastpath could not read the configuration that it was given.", "Run `skua config check`.") \
 	X(RESOLVE_FAILED, "SK-RES-001", LOG_NET, LOG_LEVEL_ERROR, "The resolver can't start; what is not ours is not resolved, zones are served.", "The line says why: memory, descriptors, or an upstream that the configuration describes wrongly.") \
+	X(CACHE_LOADED, "SK-RES-002", LOG_NET, LOG_LEVEL_NOTICE, "The cache begins with what its file held.", "Nothing.") \
+	X(CACHE_SAVED, "SK-RES-003", LOG_NET, LOG_LEVEL_NOTICE, "The cache was written to its file at the end.", "Nothing.") \
+	X(CACHE_FILE, "SK-RES-004", LOG_NET, LOG_LEVEL_WARNING, "The cache's file can't be read or written, or is damaged; what could be read is used. The cache works without it.", "After a change of the forward section: nothing. Otherwise give the slowpath's user the right to write there, or check the disk.") \
 	X(UPSTREAM_OUT, "SK-FWD-001", LOG_NET, LOG_LEVEL_WARNING, "An upstream server fails repeatedly and is left out; single questions find out when it works again.", "Check the server and the way to it: `skua upstream test`.") \
 	X(UPSTREAM_BACK, "SK-FWD-002", LOG_NET, LOG_LEVEL_NOTICE, "An upstream server that had been left out works again.", "Nothing.") \
 	X(UPSTREAM_TLS, "SK-FWD-003", LOG_NET, LOG_LEVEL_WARNING, "A TLS connection to an upstream server failed, or its certificate is not the one that the configuration asks for. It is not asked without TLS.", "Correct the name or pin behind the # of the upstream's address, or the server's certificate.") \

@@ -545,6 +545,30 @@ def test_the_cache_outlives_its_processes(tmp_path_factory):
         assert ask(net.server.v4, fresh(), ns=net.client, rd=True, timeout=3.0, tries=3).answer, "and misses are resolved again"
 
 
+def end(skua):
+    skua.popen.terminate()
+    assert skua.popen.wait(10) == 0
+
+
+def test_the_cache_outlives_the_box_by_its_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("state") / "cache"
+    with served(tmp_path_factory, cache={"memory": "8M", "file": str(file)}) as (net, skua, ups):
+        names = [fresh() for _ in range(50)]
+        for name in names:
+            question(net, name)
+        end(skua)
+        assert file.exists()
+        ups[0].clear()
+        time.sleep(1.1)
+        skua.restart()
+        answers = [question(net, name).answer[0] for name in names]
+        assert ups[0].count() == 0 and all(280 < a.ttl < 300 for a in answers)
+        end(skua)
+        file.write_bytes(file.read_bytes()[:-100] + bytes(100))
+        skua.restart()
+        assert question(net, fresh()).answer and "SK-RES-004" in skua.log()
+
+
 def test_flushing(net, server):
     skua, up = server
     names = [f"{label}.{fresh('zone')}" for label in ("a", "b")] + [fresh()]
