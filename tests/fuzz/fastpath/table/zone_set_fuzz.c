@@ -111,12 +111,13 @@ static void search(const struct zone_set *set)
 		uint8_t name[NAME_MAX_BYTES + 33] = { 0 }, offset[NAME_MAX_LABELS + 1];
 		size_t bytes = wire(name, asked[i]);
 		unsigned labels = name_labels(name);
-		struct zone_set_hit hit;
 		for (unsigned n = 0; n <= labels; n++)
 			offset[n] = (uint8_t)name_suffix_offset(name, n);
-		for (unsigned skip = 0; skip <= labels && skip < 2; skip++)
-			if (zone_set_find(set, name, bytes, offset, labels, skip, &hit))
+		for (unsigned skip = 0; skip <= labels && skip < 2; skip++) {
+			struct zone_set_hit hit = zone_set_find(set, name, bytes, offset, labels, skip);
+			if (hit.view)
 				ASSERT(hit.zone_label <= labels && hit.zone_label >= skip);
+		}
 	}
 }
 
