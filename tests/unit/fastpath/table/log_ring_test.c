@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +138,7 @@ Test(log_ring, a_reader_beside_a_fast_writer_sees_only_whole_records, .timeout =
 	pid_t child = fork();
 
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion must not leave it behind */
 		for (uint64_t i = 0;; i++) {
 			struct log_record in = make(i);
 
