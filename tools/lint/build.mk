@@ -13,7 +13,7 @@ lint-sizes:
 lint-hot: $(LIB_OBJ) $(foreach p,$(PROGS),$(call obj,$($(p)_SRC)))
 	@tools/lint/hot_symbols.py $(O)/obj
 # One file a process: clang-tidy 14 takes the state of one file into the next.
-lint-tidy: $(GEN_HEADERS) $(O)/gen/echo.skel.h
+lint-tidy: $(GEN_HEADERS) $(O)/gen/echo.skel.h $(O)/gen/generate.skel.h
 	@printf '%s\n' $(LINT_SOURCES) | xargs -P $$(nproc) -I FILE clang-tidy --quiet FILE -- $(CPPFLAGS) $(filter-out -Werror,$(CFLAGS)) \
 		-DSKUA_VERSION='""' -Xclang -analyzer-config -Xclang mode=$(TIDY_MODE) 2>/dev/null
 lint-cppcheck: $(GEN_HEADERS)
