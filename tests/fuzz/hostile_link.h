@@ -8,7 +8,9 @@
 #pragma once
 #include "base/link.h"
 #include "table/counters.h"
+#include "table/policy.h"
 #include "table/settings.h"
+#include "table/shared.h"
 #include "table/shm.h"
 #include "tests/unit/lib/open_fds.h"
 
@@ -58,6 +60,28 @@ static inline int hostile_memfd(const void *bytes, size_t size, bool is_sealed)
 	if (is_sealed)
 		ASSERT(shm_seal(fd) == ERR_OK);
 	return fd;
+}
+
+/* What table/shared.h and table/policy.h attach, made once: call it before descriptors are counted. -1: another type. */
+static inline int hostile_shared_fd(uint32_t type)
+{
+	static int cache = -1, marks = -1, rings = -1, logs = -1, policy = -1;
+	size_t bad;
+
+	if (cache < 0) {
+		const struct policy_group group = { 0 };
+		ASSERT(cache_create(&cache, CACHE_MIN_BYTES) == ERR_OK && cache_marks_create(&marks, cache, 1) == ERR_OK &&
+		       ring_set_create(&rings, 1, 1, RING_MIN_BYTES, RING_MIN_BYTES) == ERR_OK &&
+		       log_ring_create(&logs, 1, "fuzz") == ERR_OK && policy_create(&policy, &group, 1, NULL, 0, &bad) == ERR_OK);
+	}
+	switch (type) {
+	case LINK_CACHE: return dup(cache);
+	case LINK_MARKS: return dup(marks);
+	case LINK_RINGS: return dup(rings);
+	case LINK_LOG: return dup(logs);
+	case LINK_POLICY: return dup(policy);
+	default: return -1;
+	}
 }
 
 static inline int hostile_fd(enum hostile_kind kind, const struct hostile_input *in, int (*right_fd)(uint32_t type),

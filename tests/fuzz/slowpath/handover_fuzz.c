@@ -7,6 +7,10 @@ static const char config[] = "listen:\n  dns: [\"127.0.0.1:53\"]\n";
 
 static int right_fd(uint32_t type)
 {
+	int shared = hostile_shared_fd(type);
+
+	if (shared >= 0)
+		return shared;
 	switch (type) {
 	case LINK_COUNTERS: return hostile_counters_fd();
 	case LINK_SETTINGS: return hostile_settings_fd();
@@ -26,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!hostile_input(&in, data, size))
 		return 0;
+	(void)hostile_shared_fd(0);
 	unsigned before = open_fds();
 	ASSERT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	for (unsigned i = 0; i < in.records; i++)
@@ -36,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ASSERT(h.config_text && h.config_text[h.config_bytes] == 0 && h.zones_fd >= 0 && h.control_fd >= 0 && h.counters);
 		for (size_t i = 0; i < h.socket_count; i++)
 			ASSERT(h.socket[i].worker < LISTEN_MAX_WORKERS && h.socket[i].kind <= LINK_LISTEN_TCP);
+		ASSERT(h.shared.worker_wake_count <= RING_SET_MAX_WORKERS && h.shared.thread_wake_count <= RING_SET_MAX_THREADS);
+		(void)shared_attach(&h.shared, &why);
 		handover_drop_kept(&h);
 	} else if (result == HANDOVER_BROKEN) {
 		ASSERT(why);

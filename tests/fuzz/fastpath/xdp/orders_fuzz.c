@@ -39,7 +39,7 @@ enum err queues_bind(struct queues *q, const struct config *c, struct counters *
 }
 enum err queues_start(struct queues *q, const struct config *c, const struct snapshot_holder *snapshots, struct shared *shared)
 {
-	ASSERT(q && c && snapshot_acquire(snapshots) && !was_started);
+	ASSERT(q && c && shared && snapshot_acquire(snapshots) && !was_started);
 	was_started = true;
 	return ERR_OK;
 }
@@ -71,6 +71,10 @@ static int right_map(void)
 
 static int right_fd(uint32_t type)
 {
+	int shared = hostile_shared_fd(type);
+
+	if (shared >= 0)
+		return shared;
 	switch (type) {
 	case LINK_COUNTERS: return hostile_counters_fd();
 	case LINK_SETTINGS: return hostile_settings_fd();
@@ -114,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!hostile_input(&in, data, size))
 		return 0;
+	(void)hostile_shared_fd(0);
 	unsigned before = open_fds();
 	ASSERT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 	memset(&f, 0, sizeof f);
