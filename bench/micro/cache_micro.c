@@ -245,6 +245,13 @@ static uint32_t *make_requests(uint32_t count, double exponent)
 }
 
 /* The second half counts; the first fills. */
+static double share_of_second_half(uint64_t hits, uint32_t count)
+{
+	uint32_t half = count / 2;
+
+	return (double)hits / (double)(count - half);
+}
+
 static double our_ratio(const uint32_t *requests, uint32_t count)
 {
 	uint64_t hits = 0;
@@ -260,7 +267,7 @@ static double our_ratio(const uint32_t *requests, uint32_t count)
 			store(&q);
 		}
 	}
-	return (double)hits / (double)(count - count / 2);
+	return share_of_second_half(hits, count);
 }
 
 static double lru_ratio(const uint32_t *requests, uint32_t count, uint32_t names, uint32_t capacity)
@@ -298,7 +305,7 @@ static double lru_ratio(const uint32_t *requests, uint32_t count, uint32_t names
 	free(newer);
 	free(older);
 	free(is_in);
-	return (double)hits / (double)(count - count / 2);
+	return share_of_second_half(hits, count);
 }
 
 /* A heap of (next use, name) with the latest on top; entries that are out of date are skipped. */
@@ -373,7 +380,7 @@ static double optimal_ratio(const uint32_t *requests, uint32_t count, uint32_t n
 	free(next);
 	free(at);
 	free(heap);
-	return (double)hits / (double)(count - count / 2);
+	return share_of_second_half(hits, count);
 }
 
 static int measure_ratios(uint32_t count)

@@ -518,7 +518,7 @@ static bool put_choice(struct writer *w, const struct choice *c)
 	uint16_t type = r ? r->type : RR_CNAME;
 	if (w->rr_count == CACHE_ENTRY_MAX_RRS)
 		return false;
-	if (c->owner == OWNER_OF_RECORD) {
+	if (r && c->owner == OWNER_OF_RECORD) {
 		size_t pos = r->owner_at, bytes = name_from_message(owner, b->reply, b->reply_bytes, &pos);
 		name_lower(owner, owner, bytes);
 	}
@@ -529,6 +529,7 @@ static bool put_choice(struct writer *w, const struct choice *c)
 		return false;
 	w->ttl_at[w->rr_count++] = (uint16_t)(w->pos - 4 - w->body);
 	if (!r)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a made CNAME is a step of the chain */
 		return put_data(w, type, b->chain[c->owner + 1].name, b->chain[c->owner + 1].bytes);
 	bool is_sound;
 	size_t bytes = expand(b, r, &is_sound);

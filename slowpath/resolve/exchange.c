@@ -333,7 +333,7 @@ static bool take_without_question(struct exchanger *x, const struct exchange_arr
 
 bool exchange_take_message(struct exchanger *x, const struct exchange_arrival *a, struct exchange *first)
 {
-	struct question q;
+	struct question q = { 0 };
 	bool is_response = a->message_bytes >= DNS_HEADER_BYTES &&
 			   (dns_flags(a->message) & (DNS_QR | DNS_OPCODE_MASK)) == DNS_QR && dns_qdcount(a->message) <= 1;
 	if (!is_response || (dns_qdcount(a->message) == 1 && !read_question(x, &q, a->message, a->message_bytes))) {

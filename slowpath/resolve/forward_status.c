@@ -17,7 +17,12 @@ static const char *strategy_text(enum config_strategy s)
 	return text[s];
 }
 
-static double ms(unsigned long long ns) { return (double)(ns / 1000) / 1000.0; }
+/* To the microsecond. */
+static double ms(unsigned long long ns)
+{
+	unsigned long long us = ns / 1000;
+	return (double)us / 1000.0;
+}
 
 /* --- what is known -------------------------------------------------------------------------------------------------- */
 

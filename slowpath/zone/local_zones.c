@@ -116,15 +116,12 @@ static enum err add_special(struct zone_store *store, const struct config *c)
 
 static enum err copy_texts(char ***out, size_t *out_count, char *const *texts, size_t count)
 {
-	char **copy = calloc(MAX(count, 1u), sizeof(*copy));
-
-	for (size_t i = 0; copy && i < count; i++)
-		if (!(copy[i] = strdup(texts[i])))
-			return ERR_NOMEM;
-	if (!copy)
+	*out = calloc(MAX(count, 1u), sizeof(**out));
+	if (!*out)
 		return ERR_NOMEM;
-	*out = copy;
-	*out_count = count;
+	for (; *out_count < count; ++*out_count) /* what was copied is local_zones_fini's */
+		if (!((*out)[*out_count] = strdup(texts[*out_count])))
+			return ERR_NOMEM;
 	return ERR_OK;
 }
 

@@ -43,7 +43,7 @@ static enum err begin(struct segment_write *w, size_t need_bytes)
 	enum err err = shm_create_growing(&fd, "skua-zones");
 	if (err != ERR_OK)
 		return err;
-	void *map;
+	void *map = NULL;
 	size_t map_bytes;
 	err = ftruncate(fd, (off_t)capacity) == 0 ? shm_map_sparse(&map, &map_bytes, fd) : err_from_errno(errno);
 	if (err != ERR_OK) {
