@@ -127,7 +127,7 @@ ALWAYS_INLINE void finish(struct walk *w, struct answer_thread *t)
 	if (!t->log)
 		return;
 	if (unlikely(q->state_ == STATE_HEADER)) {
-		write_log(t, q, NULL, 0);
+		write_log(t, q, (const uint8_t *)"", 0);
 		return;
 	}
 	/* A chain has left the question's name behind. */

@@ -46,9 +46,9 @@ struct exchange_peer {
 	const char *auth_name, *text; /* of the server that was first seen: with tls they live as long as the exchanger */
 	const uint8_t *pin;
 	unsigned outstanding, stream_count;
-	LIST_HEAD(, stream) streams; /* those that may still be used */
-	SSL_SESSION *session;	     /* owned; NULL: none */
-	bool is_sequential;	     /* it has closed a connection with queries waiting: one at a time from now on */
+	LIST_HEAD(peer_stream_list, stream) streams; /* those that may still be used */
+	SSL_SESSION *session;			     /* owned; NULL: none */
+	bool is_sequential; /* it has closed a connection with queries waiting: one at a time from now on */
 };
 
 struct exchange {
@@ -118,7 +118,7 @@ struct exchanger {
 	struct port_list dead_ports;
 	bool is_receiving;	     /* dead ports are freed afterwards */
 	struct udp_receive *receive; /* owned */
-	LIST_HEAD(, stream) all_streams, dirty_streams;
+	LIST_HEAD(stream_list, stream) all_streams, dirty_streams;
 	unsigned stream_count;
 	uint8_t *read_buffer; /* owned: STREAM_READ_BYTES */
 	void **slabs;	      /* owned: what exchanges and peers live in */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HOSTS_TTL_S 60
+#define HOSTS_TTL_S 60u
 #define HOSTS_LINE_BYTES 4096
 #define HOSTS_MAX_BYTES (256u << 20) /* of the text made from all files */
 
