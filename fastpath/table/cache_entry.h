@@ -46,10 +46,10 @@ struct cache_entry {
 	uint16_t type; /* 0 for NXDOMAIN */
 	uint32_t hash_low_;
 	uint16_t partition; /* below CACHE_PARTITIONS */
-	uint8_t flags;	    /* enum cache_entry_flags */
 	uint8_t name_bytes;
+	uint8_t flags; /* enum cache_entry_flags */
 	uint8_t rcode;
-	int8_t ede;	 /* enum ede_code that goes with the answer; EDE_NONE */
+	int8_t ede;	 /* enum ede_code that goes with the answer; EDE_NONE. Not checked: it is only sent */
 	uint8_t backoff; /* failures: how many in a row, at most 255 */
 	uint8_t shape_;
 	uint32_t stored_s, expire_s; /* clock_mono_s(); expire_s: the first second in which it is no longer fresh */

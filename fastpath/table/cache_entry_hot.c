@@ -69,7 +69,7 @@ bool cache_entry_check(const struct cache_entry *e, uint32_t bytes)
 	if (bytes < sizeof(*e) || bytes > CACHE_ENTRY_MAX_BYTES || e->bytes != bytes)
 		return false;
 	if ((e->flags & ~CACHE_F_KNOWN) || (e->type == 0) != ((e->flags & CACHE_F_NXDOMAIN) != 0) ||
-	    e->partition >= CACHE_PARTITIONS || e->ede < EDE_NONE)
+	    e->partition >= CACHE_PARTITIONS)
 		return false;
 	if (e->rr_count > CACHE_ENTRY_MAX_RRS || (uint32_t)e->count[0] + e->count[1] + e->count[2] != e->rr_count ||
 	    bytes != cache_entry_size(e->rr_count, e->pointer_count, e->name_bytes, e->body_bytes))

@@ -23,7 +23,7 @@ struct wanted {
 };
 #define WORD0_MASK UINT64_C(0xffffffffffff0000) /* type, hash_low */
 #define WORD1_FLAGS (0xffu & ~(CACHE_F_KNOWN & ~(CACHE_F_CD | CACHE_F_NXDOMAIN)))
-#define WORD1_MASK (UINT64_C(0xff00ffff) | WORD1_FLAGS << 16) /* partition, the flags that must be so, name_bytes */
+#define WORD1_MASK (UINT64_C(0x00ffffff) | (uint64_t)WORD1_FLAGS << 24) /* partition, name_bytes, the flags that must be so */
 static_assert(offsetof(struct cache_block, shape) == 15 && CACHE_BLOCK_LONG == 0x80, "the sign of word 1");
 
 uint64_t cache_hash(const struct cache_reader *r, uint64_t name_hash) { return cache_hash_keyed(r->hash_key, name_hash); }
@@ -86,7 +86,7 @@ void cache_prefetch_entry(const struct cache_reader *r, const struct cache_key *
 {
 	const uint8_t *shard = shard_at(r, key->hash);
 	const uint64_t *bucket = bucket_at(r, shard, cache_bucket_first(&r->g, (uint32_t)key->hash));
-	uint16_t tag = cache_tag_of(key->hash, key->type, key->partition, key->is_cd);
+	uint16_t tag = cache_tag_of(key->hash, key->type, cache_key_word(key->partition, key->name_bytes, key->is_cd));
 	uint32_t bits = match(bucket, tag);
 
 	if (unlikely(bits == 0)) {
@@ -205,20 +205,28 @@ ALWAYS_INLINE unsigned find_in(struct cache_entry *e, const struct cache_reader 
 	return CACHE_BUCKET_SLOTS;
 }
 
-ALWAYS_INLINE struct wanted wanted_of(const struct cache_key *key, uint16_t type)
+/* type 0 stands for no type that can be asked for: nothing is found. */
+ALWAYS_INLINE struct wanted wanted_type(const struct cache_key *key)
 {
-	uint32_t flags = (key->is_cd ? CACHE_F_CD : 0u) | (type == 0 ? CACHE_F_NXDOMAIN : 0u);
+	uint32_t key_word = cache_key_word(key->partition, key->name_bytes, key->is_cd);
 
-	return (struct wanted){ .word0 = (uint64_t)type << 16 | key->hash << 32,
-				.word1 = key->partition | flags << 16 | (uint32_t)key->name_bytes << 24,
-				.tag = cache_tag_of(key->hash, type, key->partition, key->is_cd) };
+	return (struct wanted){ .word0 = (uint64_t)key->type << 16 | key->hash << 32,
+				.word1 = key_word,
+				.tag = (uint16_t)(cache_name_tag(key->hash, key_word) | cache_type_tag(key->type)) };
+}
+ALWAYS_INLINE struct wanted wanted_nxdomain(const struct cache_key *key)
+{
+	uint32_t key_word = cache_key_word(key->partition, key->name_bytes, key->is_cd);
+
+	return (struct wanted){ .word0 = key->hash << 32,
+				.word1 = key_word | (uint32_t)CACHE_F_NXDOMAIN << 24,
+				.tag = (uint16_t)(cache_name_tag(key->hash, key_word) | CACHE_TAG_NXDOMAIN) };
 }
 
 #define NO_SLOT UINT64_MAX
-/* The entry of one type, in *e: the number of its slot in mark arrays, or NO_SLOT. */
-ALWAYS_INLINE uint64_t find(struct cache_entry *e, const struct cache_reader *r, const struct cache_key *key, uint16_t type)
+/* The wanted entry, in *e: the number of its slot in mark arrays, or NO_SLOT. */
+ALWAYS_INLINE uint64_t find(struct cache_entry *e, const struct cache_reader *r, const struct cache_key *key, struct wanted w)
 {
-	struct wanted w = wanted_of(key, type);
 	unsigned shard = cache_shard_of(&r->g, key->hash);
 	const uint8_t *at = r->shards + shard * r->g.shard_bytes, *logs = at + r->g.logs_at;
 	uint32_t bucket = cache_bucket_first(&r->g, (uint32_t)key->hash);
@@ -235,13 +243,13 @@ ALWAYS_INLINE uint64_t find(struct cache_entry *e, const struct cache_reader *r,
 static __attribute__((noinline)) uint64_t find_nxdomain(struct cache_entry *e, const struct cache_reader *r,
 							const struct cache_key *key)
 {
-	return find(e, r, key, 0);
+	return find(e, r, key, wanted_nxdomain(key));
 }
 
 ALWAYS_INLINE enum cache_result judge(const struct cache_reader *r, uint16_t partition, uint32_t now_s, uint64_t slot,
 				      const struct cache_entry *e, struct cache_hit *hit)
 {
-	if (unlikely((int32_t)(e->epoch - cache_epoch(r, partition)) < 0))
+	if (unlikely(partition >= CACHE_PARTITIONS || (int32_t)(e->epoch - cache_epoch(r, partition)) < 0))
 		return CACHE_MISS;
 	hit->entry = e;
 	hit->slot = slot;
@@ -253,9 +261,7 @@ enum cache_result cache_read(const struct cache_reader *r, const struct cache_ke
 {
 	struct cache_entry *e = (struct cache_entry *)scratch;
 
-	if (unlikely(key->partition >= CACHE_PARTITIONS))
-		return CACHE_MISS;
-	uint64_t slot = key->type != 0 ? find(e, r, key, key->type) : NO_SLOT;
+	uint64_t slot = find(e, r, key, wanted_type(key));
 	if (unlikely(slot == NO_SLOT)) {
 		slot = find_nxdomain(e, r, key);
 		if (slot == NO_SLOT)
@@ -271,8 +277,6 @@ enum cache_result cache_read_cut(const struct cache_reader *r, const struct cach
 	struct cache_key above[CACHE_CUT_LABELS];
 	unsigned count = 0;
 
-	if (unlikely(key->partition >= CACHE_PARTITIONS))
-		return CACHE_MISS;
 	/* All hashes first, so that the buckets' loads overlap. The root exists. */
 	for (unsigned i = 1; i < label_count && count < CACHE_CUT_LABELS; i++) {
 		const uint8_t *name = key->name + label_offset[i];

@@ -7,7 +7,7 @@
  * Buckets    The low half of a name's hash chooses two buckets, first and second. What is stored goes to the first while that has some slots left,
  *            then to where more are: so nearly all slots can be used, and most reads end at the first.
  * Slot       tag:16 | lap:16 | place:32. The place counts CACHE_UNITs from the shard's logs, the small one first. 0: empty.
- * Tag        name:12 | type:4. The first part mixes the name's hash, the partition and CD; so the writer finds all types of a name. Type bits are
+ * Tag        name:12 | type:4. The first part mixes the name's hash and length, the partition and CD; so the writer finds all types of a name. Type bits are
  *            1 for NXDOMAIN and have bit 3 for all else: no tag is 0.
  * Position   lap:32 | offset:32, of a log's head and tail. lap of head and tail differ by one at most. A block never lies across the end of a log: where
  *            it does not fit, a unit whose first word is 0 says that the lap ends.
@@ -70,7 +70,7 @@ struct cache_block {
 	uint16_t type;
 	uint32_t hash_low;
 	uint16_t partition;
-	uint8_t flags, name_bytes;
+	uint8_t name_bytes, flags;
 	uint8_t rcode;
 	int8_t ede;
 	uint8_t backoff;
@@ -81,6 +81,7 @@ struct cache_block {
 };
 static_assert(sizeof(struct cache_block) == 32, "ABI changed");
 static_assert(offsetof(struct cache_entry, epoch) == offsetof(struct cache_block, epoch), "the same head");
+static_assert(offsetof(struct cache_entry, flags) == offsetof(struct cache_block, flags), "the same head");
 static_assert(offsetof(struct cache_entry, shape_) == offsetof(struct cache_block, shape), "the same head");
 static_assert(offsetof(struct cache_entry, hash) == sizeof(struct cache_block), "the same head");
 #define CACHE_BLOCK_WORDS 4u
@@ -149,15 +150,22 @@ ALWAYS_INLINE uint32_t cache_bucket_second(const struct cache_geometry *g, uint3
 
 #define CACHE_TAG_NAME 0xfff0u
 #define CACHE_TAG_NXDOMAIN 1u
-ALWAYS_INLINE uint32_t cache_name_tag(uint64_t hash, uint16_t partition, bool is_cd)
+/* Partition, length of the name, CD as they stand in a block's head, other flags left out. */
+ALWAYS_INLINE uint32_t cache_key_word(uint16_t partition, uint8_t name_bytes, bool is_cd)
 {
-	return ((uint32_t)(hash >> 48) + (partition | (uint32_t)is_cd << 8) * 0x9e35u) & CACHE_TAG_NAME;
+	return partition | (uint32_t)name_bytes << 16 | (uint32_t)is_cd << 24;
+}
+static_assert(CACHE_F_CD == 1 && offsetof(struct cache_block, flags) == 11 && offsetof(struct cache_block, name_bytes) == 10,
+	      "above");
+ALWAYS_INLINE uint32_t cache_name_tag(uint64_t hash, uint32_t key_word)
+{
+	return ((uint32_t)(hash >> 48) + key_word * 0x9e35u) & CACHE_TAG_NAME;
 }
 ALWAYS_INLINE uint32_t cache_type_tag(uint16_t type) { return ((uint32_t)(type ^ type >> 5) & 7) | 8; }
 /* Tag of an entry's key. */
-ALWAYS_INLINE uint16_t cache_tag_of(uint64_t hash, uint16_t type, uint16_t partition, bool is_cd)
+ALWAYS_INLINE uint16_t cache_tag_of(uint64_t hash, uint16_t type, uint32_t key_word)
 {
-	return (uint16_t)(cache_name_tag(hash, partition, is_cd) | (type == 0 ? CACHE_TAG_NXDOMAIN : cache_type_tag(type)));
+	return (uint16_t)(cache_name_tag(hash, key_word) | (type == 0 ? CACHE_TAG_NXDOMAIN : cache_type_tag(type)));
 }
 
 ALWAYS_INLINE uint64_t cache_slot_word(uint16_t tag, uint32_t lap, uint32_t place)
@@ -260,29 +268,43 @@ static_assert(sizeof(struct cache_entry) == offsetof(struct cache_entry, hash) +
 /* Makes *e of its head, which stands in it already, as the rest stands behind it. False: sizes or numbers do not agree. The name is not
  * looked at. */
 MUST_USE HOT bool cache_block_expand_long(struct cache_entry *e, const struct cache_block_long *l, uint32_t rest_bytes);
-/* The same for blocks that are not long. word1, word3: of the head. */
+/* One record in the answer section, one pointer: most of all answers. */
+#define CACHE_ONE_RECORD UINT64_C(0x01000001) /* count[3], pointer_count */
+ALWAYS_INLINE bool cache_expand_one_record(struct cache_entry *e, uint64_t hash, uint32_t other, uint32_t rest_bytes)
+{
+	const uint16_t *at = (const uint16_t *)(e + 1);
+	uint32_t body_bytes = rest_bytes - other - 4, ttl = at[0], pointer = at[1];
+
+	cache_entry_put_word(e, 0, hash);
+	cache_entry_put_word(e, 1, (sizeof(*e) + rest_bytes) | UINT64_C(1) << 32 | UINT64_C(1) << 48);
+	cache_entry_put_word(e, 2, body_bytes);
+	cache_entry_put_word(e, 3, 1);
+	cache_entry_put_word(e, 4, 0);
+	cache_entry_put_word(e, 5, 0);
+	return other + 4 <= rest_bytes && ttl >= CACHE_BEFORE_TTL && ttl + CACHE_TTL_AND_LENGTH <= body_bytes &&
+	       pointer + CACHE_POINTER_BYTES <= body_bytes;
+}
+/* The same for all blocks that are not long. word1, word3: of the head. */
 MUST_USE ALWAYS_INLINE bool cache_block_expand(struct cache_entry *e, uint64_t hash, uint64_t word1, uint64_t word3,
 					       uint32_t rest_bytes)
 {
+	uint32_t name_bytes = (uint32_t)(word1 >> 16) & 0xff,
+		 other = name_bytes + ((uint32_t)(word1 >> 56) & CACHE_BLOCK_PADDING);
+
+	if (likely(word3 >> 32 == CACHE_ONE_RECORD))
+		return cache_expand_one_record(e, hash, other, rest_bytes);
 	uint64_t a = word3 >> 32 & 0xff, b = word3 >> 40 & 0xff, c = word3 >> 48 & 0xff, rr_count = a + b + c,
 		 pointer_count = word3 >> 56;
-	uint32_t name_bytes = (uint32_t)word1 >> 24, padding = (uint32_t)(word1 >> 56) & CACHE_BLOCK_PADDING;
-	uint32_t other = 2 * (uint32_t)(rr_count + pointer_count) + name_bytes + padding, body_bytes = rest_bytes - other;
 	const uint16_t *ttl_at = (const uint16_t *)(e + 1);
-
+	other += 2 * (uint32_t)(rr_count + pointer_count);
 	if (unlikely(other > rest_bytes))
 		return false;
+	uint32_t body_bytes = rest_bytes - other;
 	cache_entry_put_word(e, 0, hash);
 	cache_entry_put_word(e, 1, (sizeof(*e) + rest_bytes) | rr_count << 32 | pointer_count << 48);
 	cache_entry_put_word(e, 2, body_bytes);
 	cache_entry_put_word(e, 3, a | b << 16 | c << 32);
 	cache_entry_put_word(e, 4, 0);
 	cache_entry_put_word(e, 5, 0);
-	if (likely(rr_count == 1 && pointer_count == 1)) { /* one record under the question's name: most of all answers */
-		uint32_t ttl = ttl_at[0], pointer = ttl_at[1];
-
-		return ttl >= CACHE_BEFORE_TTL && ttl + CACHE_TTL_AND_LENGTH <= body_bytes &&
-		       pointer + CACHE_POINTER_BYTES <= body_bytes;
-	}
 	return cache_offsets_are_sound(ttl_at, (uint32_t)rr_count, ttl_at + rr_count, (uint32_t)pointer_count, body_bytes);
 }

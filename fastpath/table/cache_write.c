@@ -348,7 +348,7 @@ enum err cache_store(struct cache_writer *w, const struct cache_entry *e)
 	}
 	s->now_s = MAX(s->now_s, e->stored_s);
 	struct spot spot = spot_of(s, e->hash, cache_entry_name(e), e->name_bytes);
-	uint16_t tag = cache_tag_of(e->hash, e->type, e->partition, e->flags & CACHE_F_CD);
+	uint16_t tag = cache_tag_of(e->hash, e->type, cache_key_word(e->partition, e->name_bytes, e->flags & CACHE_F_CD));
 	enum cache_log_name log = choose_log(s, find_same(s, &spot, &b, tag, &same), &b);
 	cache_log_make_room(s, log, b.units); /* may move or evict what is there of the same question */
 	publish(s, &spot, &b, cache_slot_word(tag, 0, 0) | cache_log_append(s, log, &b, is_long ? &l : NULL, e + 1));

@@ -212,10 +212,10 @@ static uint32_t build(struct builder *b, size_t from, size_t to, unsigned depth,
 	close_until(b, first, open, open_count, UINT64_C(1) << CHUNK_BITS);
 
 	size_t count = b->place_count - first;
-	const struct place *place = b->place + first;
 	b->place_count = first;
 	if (b->is_out_of_memory || count == 0)
 		return below;
+	const struct place *place = b->place + first;
 	return count <= POLICY_LEAF_KEYS ? write_leaf(b, place, count, below) : write_tree(b, place, count, below);
 }
 

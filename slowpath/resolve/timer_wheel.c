@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #define DUE TIMER_WHEEL_SLOTS
+#define STALL_TICKS 5u
 
 static void on_timer(uv_timer_t *timer);
 
@@ -96,6 +97,13 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct timer_wheel *w = timer->data;
 	uint64_t now = clock_mono_ns() / TIMER_WHEEL_TICK_NS;
+	/* The thread was held up: what came meanwhile is read first (libuv runs timers before it), or it would be taken for late. */
+	if (now > w->armed_tick_ + STALL_TICKS && !w->is_postponed_) {
+		w->is_postponed_ = true;
+		arm(w, now + 1);
+		return;
+	}
+	w->is_postponed_ = false;
 	uint64_t first = now > w->tick_ + TIMER_WHEEL_SLOTS ? now - TIMER_WHEEL_SLOTS : w->tick_;
 	w->armed_tick_ = 0;
 	for (uint64_t tick = first + 1; tick <= now; tick++) {

@@ -2,6 +2,7 @@
 /* timer_wheel.h: many timeouts on one libuv timer: setting and clearing cost a few instructions, however many there are.
  *
  * Resolution TIMER_WHEEL_TICK_NS, rounded up: a timeout never fires early. Those beyond one turn of the wheel stay in their slot for the next.
+ * Stalls     After a time in which the thread did not run, the loop's sockets are served once before any timeout is told.
  * Threads    The loop's. */
 #pragma once
 #include "base/base.h"
@@ -22,6 +23,7 @@ struct timer_wheel {
 	uv_timer_t timer_;
 	uint64_t tick_, armed_tick_; /* up to where slots were looked at; when the timer fires, 0: not armed */
 	unsigned count_;
+	bool is_postponed_;
 	uint64_t occupied_[TIMER_WHEEL_SLOTS / 64];
 	struct timer_entry *slot_[TIMER_WHEEL_SLOTS + 1]; /* the last one: what is due */
 };

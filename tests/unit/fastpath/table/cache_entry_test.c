@@ -60,7 +60,6 @@ struct damage {
 	X(nxdomain_flag, "NXDOMAIN with a type", e->flags |= CACHE_F_NXDOMAIN) \
 	X(no_type, "no type without NXDOMAIN", e->type = 0) \
 	X(partition, "a partition that does not exist", e->partition = CACHE_PARTITIONS) \
-	X(ede, "a negative extended error", e->ede = -2) \
 	X(name_longer, "a name longer than its labels", e->name_bytes += 1) \
 	X(name_none, "no name", e->name_bytes = 0) \
 	X(label, "a label of more than 63 octets", ((uint8_t *)(uintptr_t)cache_entry_name(e))[0] = 64) \
