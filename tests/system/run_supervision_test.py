@@ -356,7 +356,7 @@ def test_parts_die_with_a_killed_supervisor_and_the_next_one_starts_at_once():
         begin = time.monotonic()
         s.start()
         s.wait_state("serving")
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 6
         assert not is_alive(pid)
 
 
