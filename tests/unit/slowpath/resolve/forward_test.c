@@ -286,7 +286,7 @@ Test(forward, if_all_ports_are_closed_that_is_known_soon)
 	cr_assert_eq(g.result, FORWARD_FAILED);
 	cr_assert_eq(g.ede, EDE_NETWORK_ERROR);
 	cr_assert_eq(g.rcode, RCODE_SERVFAIL);
-	cr_assert_lt(g.took_ns, 500 * MS);
+	cr_assert_lt(g.took_ns, 4000 * MS, "before the deadline, even where the kernel sends fewer ICMP errors than it should");
 	cr_assert_eq(counted(C_FORWARD_FAILED), 1);
 	world_close();
 	server_stop(s[0]);
