@@ -43,7 +43,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	snapshot_offline();
 	ASSERT(uv_loop_init(&worker.loop) == 0);
 	worker.thread.snapshots = &holder;
-	worker.thread.counters = &counters;
+	worker.thread.counters = worker.thread.answer.counters = &counters;
 	worker.limits = (struct tcp_limits){ .max_connections = 1,
 					     .max_per_client = 1,
 					     .idle_timeout_ms = 1000,
